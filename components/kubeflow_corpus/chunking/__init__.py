@@ -1,0 +1,1 @@
+"""Pure chunkers: a document in, chunks by its own structure out."""

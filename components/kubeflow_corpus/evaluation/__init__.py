@@ -1,0 +1,1 @@
+"""Known-answer questions, retrieval metrics and the gate before a publish."""

@@ -1,0 +1,1 @@
+"""Questions to evidence and citations: the thin library that an agent imports."""

@@ -1,0 +1,1 @@
+"""Where documents come from: the catalogue, git checkouts and GitHub issue threads."""

@@ -1,0 +1,1 @@
+"""Milvus: the collections' schema, their versions, and the only writer."""

@@ -1,0 +1,74 @@
+"""Words that an index and a question must spell alike: product areas, versions and the parts of identifiers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+# The closed list of `product_area`: what a catalogue may name and a filter may ask for.
+PRODUCT_AREAS: Final = (
+    "platform",
+    "pipelines",
+    "katib",
+    "kserve",
+    "trainer",
+    "training-operator",
+    "notebooks",
+    "workspaces",
+    "spark",
+    "model-registry",
+    "dashboard",
+    "sdk",
+    "feast",
+    "manifests",
+    "community",
+)
+
+_RELEASE: Final = re.compile(r"v?(\d+(?:\.\d+)+)((?:-|\.)?(?:rc|alpha|beta|dev)[.\d-]*)?", re.IGNORECASE)
+_API_MAJOR: Final = re.compile(r"v\d+", re.IGNORECASE)
+_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9]+(?:[._/\-][A-Za-z0-9]+)*|[A-Za-z0-9_]+(?:[._/\-][A-Za-z0-9_]+)*")
+# An acronym, a capitalised or lower-case word, or digits: `HTTPGet2` is HTTP, Get, 2.
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def version_precisions(text: str) -> tuple[str, ...]:
+    """Returns a version at every precision, the finest first, without a leading ``v``.
+
+    ``v1.9.1`` is 1.9.1 and 1.9, ``26.03`` is 26.03, ``1.10.0-rc.1`` is also 1.10.0 and 1.10; an API major such as
+    ``v2`` stays as it is. Text that is no version gives nothing.
+
+    Args:
+        text: One version as people write it.
+    """
+    text = text.strip()
+    if _API_MAJOR.fullmatch(text):
+        return (text.lower(),)
+    match = _RELEASE.fullmatch(text)
+    if match is None:
+        return ()
+    release, suffix = match.group(1), match.group(2) or ""
+    parts = release.split(".")
+    plain = tuple(".".join(parts[:length]) for length in range(len(parts), 1, -1))
+    return ((release + suffix.lower(),) if suffix else ()) + plain
+
+
+def identifier_parts(text: str) -> Iterator[str]:
+    """Yields the lower-case words inside the identifiers of a text, for identifiers that have more than one.
+
+    ``minReplicas`` gives ``min``, ``replicas`` and ``minreplicas``; ``KF_PIPELINES_SA`` gives its words and
+    ``kfpipelinessa``; plain words give nothing. Milvus's standard tokenizer keeps camelCase and snake_case as one
+    token, so without these parts ``min replicas`` never meets ``minReplicas``.
+
+    Args:
+        text: Any text.
+
+    Yields:
+        Words in order of appearance, repeated as often as they appear.
+    """
+    for name in _IDENTIFIER.findall(text):
+        for segment in re.split(r"[./\-]", name):
+            words = _WORD.findall(segment)
+            if len(words) > 1:
+                yield from (word.lower() for word in words)
+                yield "".join(words).lower()

