@@ -1,0 +1,180 @@
+"""Questions with known answers: one JSON object a line, checked before anything is searched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from kubeflow_corpus.errors import EvaluationError
+from kubeflow_corpus.terms import PRODUCT_AREAS
+
+Tool = Literal["docs", "issues", "code"]
+TOOLS: Final[tuple[str, ...]] = get_args(Tool)
+GRADES: Final = (1, 2, 3)
+BEST_GRADE: Final = GRADES[-1]
+
+# What a caller of the search may narrow by, per tool.
+FILTERS: Final[dict[str, frozenset[str]]] = {
+    "docs": frozenset({"product_area", "version", "doc_type", "source", "repo"}),
+    "issues": frozenset({"product_area", "state", "labels", "source", "repo"}),
+    "code": frozenset({"product_area", "kind", "language", "source", "repo"}),
+}
+_KEYS: Final = frozenset(
+    {"id", "query", "tool", "kind", "expected", "any_of", "filters", "must_contain", "forbidden", "intent"}
+    | {"product_area", "version"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question and what a good answer holds.
+
+    Attributes:
+        id: Unique in its set.
+        query: As a person would type it.
+        tool: Which collection is asked.
+        kind: What sort of question it is (``howto``, ``default``, ``symptom``, ...): metrics are broken down by it.
+        expected: ``repo:path`` (``repo:issues/<owner>/<repo>/<number>`` for threads) to grade: 3 answers it, 2 helps,
+            1 is related.
+        any_of: Whether any one of `expected` is a full answer, so that finding one is all that can be asked.
+        filters: What the caller narrows by.
+        must_contain: Strings that the evidence must show.
+        forbidden: ``repo:path`` that must not be among the first five hits.
+        product_area: The product that is meant, for the wrong-product rate; never a filter.
+        version: The version that is meant; never a filter.
+        intent: The intent that the router should choose; empty is not checked.
+    """
+
+    id: str
+    query: str
+    tool: Tool
+    kind: str
+    expected: Mapping[str, int]
+    any_of: bool = False
+    filters: Mapping[str, str] = field(default_factory=dict)
+    must_contain: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    product_area: str = ""
+    version: str = ""
+    intent: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the JSON form, without what has its default."""
+        data: dict[str, Any] = {"id": self.id, "query": self.query, "tool": self.tool, "kind": self.kind}
+        data["expected"] = dict(self.expected)
+        for name in ("any_of", "filters", "must_contain", "forbidden", "product_area", "version", "intent"):
+            value = getattr(self, name)
+            if value:
+                data[name] = list(value) if isinstance(value, tuple) else value
+        return data
+
+
+def load_questions(path: Path) -> tuple[Question, ...]:
+    """Reads a question set.
+
+    A list under ``expected`` means that any one of its paths is right; an object grades them.
+
+    Raises:
+        EvaluationError: The file cannot be read or a line is not a question; names file and line.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvaluationError(
+            f"Question set {path} cannot be read: {error}", remedy="Name a JSONL file of questions", path=str(path)
+        ) from error
+    questions: dict[str, Question] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        question = _question(line, path, number)
+        if question.id in questions:
+            raise _wrong(path, number, f"id {question.id!r} is there twice")
+        questions[question.id] = question
+    if not questions:
+        raise _wrong(path, 1, "there is no question")
+    return tuple(questions.values())
+
+
+def digest(questions: Iterable[Question]) -> str:
+    """Returns a fingerprint of a question set: figures of two sets are not compared."""
+    lines = sorted(json.dumps(q.to_dict(), ensure_ascii=False, sort_keys=True) for q in questions)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def _question(line: str, path: Path, number: int) -> Question:
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        raise _wrong(path, number, f"not JSON ({error})") from error
+    if not isinstance(data, dict):
+        raise _wrong(path, number, "not a JSON object")
+    for name in ("id", "query", "tool", "kind"):
+        if not isinstance(data.get(name), str) or not data[name].strip():
+            raise _wrong(path, number, f"{name!r} must be a non-empty string")
+    unknown = data.keys() - _KEYS
+    if unknown:
+        raise _wrong(path, number, f"unknown key {min(unknown)!r}; known are {', '.join(sorted(_KEYS))}")
+    if data["tool"] not in TOOLS:
+        raise _wrong(path, number, f"tool {data['tool']!r} is not one of {', '.join(TOOLS)}")
+    expected, any_of = _expected(data.get("expected"), path, number)
+    return Question(
+        id=data["id"],
+        query=data["query"],
+        tool=data["tool"],
+        kind=data["kind"],
+        expected=expected,
+        any_of=bool(data.get("any_of", any_of)),
+        filters=_filters(data, path, number),
+        must_contain=_strings(data, "must_contain", path, number),
+        forbidden=_strings(data, "forbidden", path, number),
+        product_area=_area(data, path, number),
+        version=data.get("version") or "",
+        intent=data.get("intent") or "",
+    )
+
+
+def _expected(value: Any, path: Path, number: int) -> tuple[dict[str, int], bool]:
+    graded = dict.fromkeys(value, BEST_GRADE) if isinstance(value, list) else value
+    if not isinstance(graded, dict) or not graded:
+        raise _wrong(path, number, "'expected' must name at least one 'repo:path'")
+    for address, grade in graded.items():
+        repo, _, name = str(address).partition(":")
+        if "/" not in repo or not name:
+            raise _wrong(path, number, f"expected {address!r} is not 'owner/repo:path'")
+        if grade not in GRADES:
+            raise _wrong(path, number, f"grade {grade!r} of {address!r} is not one of {GRADES}")
+    return graded, isinstance(value, list)
+
+
+def _filters(data: Mapping[str, Any], path: Path, number: int) -> dict[str, str]:
+    filters = data.get("filters") or {}
+    if not isinstance(filters, dict):
+        raise _wrong(path, number, "'filters' must be an object")
+    unknown = filters.keys() - FILTERS[data["tool"]]
+    if unknown:
+        known = ", ".join(sorted(FILTERS[data["tool"]]))
+        raise _wrong(path, number, f"{data['tool']} has no filter {min(unknown)!r}; known are {known}")
+    return filters
+
+
+def _strings(data: Mapping[str, Any], name: str, path: Path, number: int) -> tuple[str, ...]:
+    value = data.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+        raise _wrong(path, number, f"{name!r} must be a list of non-empty strings")
+    return tuple(value)
+
+
+def _area(data: Mapping[str, Any], path: Path, number: int) -> str:
+    area = data.get("product_area") or ""
+    if area and area not in PRODUCT_AREAS:
+        raise _wrong(path, number, f"product area {area!r} is not one of {', '.join(PRODUCT_AREAS)}")
+    return str(area)
+
+
+def _wrong(path: Path, number: int, problem: str) -> EvaluationError:
+    return EvaluationError(f"{path}:{number}: {problem}", remedy="Correct the line", path=str(path), line=number)
