@@ -1,0 +1,528 @@
+"""The catalogue: which sources are indexed, from where, and what is known about their paths.
+
+``sources:`` is a list of entries. Every mistake is a `CatalogueError` with file and line.
+
+============== ============ =======================================================================================
+key            types        meaning
+============== ============ =======================================================================================
+name           all          unique; lower-case letters, digits and hyphens; part of every document's key
+type           all          ``docs``, ``issue`` or ``code``
+repo           all          ``owner/name``
+url            docs, code   https, ``file://`` or a path relative to the catalogue; default ``https://github.com/<repo>``
+ref            docs, code   branch, tag or commit; default the repository's default branch. A plain folder has no refs:
+                            there it may only be the full commit of which the folder is a copy (for links)
+include        docs, code   path patterns (see `globs`); default by type, see `DEFAULT_INCLUDE`
+exclude        docs, code   path patterns taken out again
+product_area   all          one area, a list, or path rules ``pattern: area(s)``; the first rule that matches decides
+version        all          the same for versions; where no rule matches, the version that `ref` names, if it names one
+site           docs         ``generator`` (hugo, docusaurus), ``root`` (folder whose files become pages), ``base_url``
+                            (the address of that folder) and ``params`` (what the site's shortcodes resolve to)
+============== ============ =======================================================================================
+
+A plain ``http`` URL is accepted for loopback addresses only: over it, anybody on the way could change what is indexed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, NoReturn, cast
+from urllib.parse import unquote, urlsplit
+
+from kubeflow_corpus.errors import CatalogueError
+from kubeflow_corpus.sources.globs import check_glob, compile_glob, matches_any
+from kubeflow_corpus.terms import PRODUCT_AREAS, version_precisions
+
+SourceKind = Literal["docs", "issue", "code"]
+Generator = Literal["hugo", "docusaurus"]
+
+PACKAGED: Final = Path(__file__).with_name("catalogue.yaml")
+GENERATORS: Final = ("hugo", "docusaurus")
+_COMMON: Final = ("name", "type", "repo", "product_area", "version")
+_FILES: Final = (*_COMMON, "url", "ref", "include", "exclude")
+KEYS: Final[dict[str, tuple[str, ...]]] = {"docs": (*_FILES, "site"), "code": _FILES, "issue": _COMMON}
+REQUIRED: Final[dict[str, tuple[str, ...]]] = {"docs": ("name", "type", "repo", "site")}
+_REQUIRED_ALWAYS: Final = ("name", "type", "repo")
+_SITE_KEYS: Final = ("generator", "root", "base_url", "params")
+DEFAULT_INCLUDE: Final[dict[str, tuple[str, ...]]] = {
+    "docs": ("**/*.{md,mdx}",),
+    "code": ("**/*.{go,py,ts,tsx,js,jsx,sh,proto,yaml,yml}", "**/Dockerfile", "**/*.Dockerfile", "**/Dockerfile.*"),
+    "issue": (),
+}
+# The writer keeps rows of this source that did not come from a catalogue.
+RESERVED_NAMES: Final = ("manual",)
+
+_MAX_BYTES: Final = 1 << 20
+_MAX_PARAMS: Final = 1000
+_MAX_PARAM_DEPTH: Final = 8
+_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_REPO: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._][A-Za-z0-9._-]{0,99}")
+# What `git check-ref-format` forbids, and a leading hyphen, which a command line would read as an option.
+_BAD_REF: Final = re.compile(r"^[-/.]|[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(/|$)|[/.]$|^@$")
+_REF_VERSION: Final = re.compile(r"(?:.*/)?(?:release-)?(v?\d+(?:\.\d+)+(?:-?(?:rc|alpha|beta)[.\d-]*)?)(?:-branch)?")
+_SCP: Final = re.compile(r"[^/:]+@[^/:]+:")
+_HELPER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")
+
+
+@dataclass(frozen=True, slots=True)
+class PathRule:
+    """What is known about the paths that a pattern matches."""
+
+    glob: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The web site that a docs source becomes.
+
+    Attributes:
+        generator: ``hugo`` or ``docusaurus``.
+        root: Folder whose files become pages; empty is the root of the tree.
+        base_url: Address of that folder, with a trailing slash.
+        params: Site parameters by name, nested mappings of plain values.
+    """
+
+    generator: Generator
+    root: str
+    base_url: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One entry of a catalogue.
+
+    Attributes:
+        name: Unique slug.
+        type: ``docs``, ``issue`` or ``code``.
+        repo: ``owner/name``.
+        url: https (or loopback http) URL, or an absolute local path.
+        ref: Branch, tag or commit; ``HEAD`` is the default branch.
+        include: Patterns of the files to read.
+        exclude: Patterns of files among them to leave out.
+        product_area: Path rules; the first that matches decides.
+        version: Path rules; the first that matches decides. Values are as people write them.
+        site: For docs only.
+    """
+
+    name: str
+    type: SourceKind
+    repo: str
+    url: str
+    ref: str = "HEAD"
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    product_area: tuple[PathRule, ...] = ()
+    version: tuple[PathRule, ...] = ()
+    site: Site | None = None
+
+    @property
+    def local_path(self) -> Path | None:
+        """The folder that `url` names, or None where it is a web address."""
+        return None if "://" in self.url else Path(self.url)
+
+    def selects(self, path: str) -> bool:
+        """Says whether the file at this path belongs to the source."""
+        return matches_any(self.include, path) and not matches_any(self.exclude, path)
+
+    def areas(self, path: str) -> tuple[str, ...]:
+        """Returns the product areas of a path."""
+        return _first_match(self.product_area, path)
+
+    def versions(self, path: str) -> tuple[str, ...]:
+        """Returns the versions of a path at every precision, from its rule or else from the ref."""
+        named = _first_match(self.version, path)
+        if not named and (match := _REF_VERSION.fullmatch(self.ref)):
+            named = (match[1],)
+        return tuple(dict.fromkeys(precise for text in named for precise in version_precisions(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The sources, in the order of the file.
+
+    Attributes:
+        path: The file that was read.
+        sources: Its entries.
+    """
+
+    path: Path
+    sources: tuple[Source, ...]
+
+    def select(self, source_type: str = "", names: Iterable[str] = ()) -> tuple[Source, ...]:
+        """Returns the sources of a type, or those of them that are named.
+
+        Args:
+            source_type: ``docs``, ``issue``, ``code`` or empty for all.
+            names: Names of entries; none means all of that type.
+
+        Raises:
+            CatalogueError: A name is not in the catalogue, or is a source of another type.
+        """
+        wanted = tuple(names)
+        candidates = tuple(source for source in self.sources if source_type in ("", source.type))
+        known = [source.name for source in candidates]
+        for name in wanted:
+            if name not in known:
+                self._refuse_name(name, source_type, known)
+        return tuple(source for source in candidates if not wanted or source.name in wanted)
+
+    def _refuse_name(self, name: str, source_type: str, known: list[str]) -> NoReturn:
+        other = next((source.type for source in self.sources if source.name == name), "")
+        problem = (
+            f"{name!r} is a source of type {other}, not {source_type}" if other else f"there is no source {name!r}"
+        )
+        raise CatalogueError(
+            f"{self.path}: {problem}",
+            remedy=_did_you_mean(name, known, "Sources"),
+            path=str(self.path),
+            line=0,
+            source=name,
+        )
+
+
+def load_catalogue(path: str | Path = "") -> Catalogue:
+    """Reads and checks a catalogue.
+
+    Args:
+        path: The YAML file; empty is the packaged catalogue of Kubeflow's own sources.
+
+    Raises:
+        CatalogueError: The file cannot be read or says something wrong; it names file and line.
+    """
+    file = Path(path) if str(path) else PACKAGED
+    return _Reader(file).catalogue()
+
+
+def is_loopback(host: str) -> bool:
+    """Says whether a host name or address means this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def refused_ref(ref: str) -> bool:
+    """Says whether a ref is no name that git accepts, or one that a command line would take for an option."""
+    return not ref or len(ref) > 255 or _BAD_REF.search(ref) is not None
+
+
+def refused_url(url: str) -> tuple[str, str]:
+    """Returns what is wrong with the address of a source and the remedy; two empty strings where nothing is.
+
+    Never repeats the address where it may hold a password.
+    """
+    remedy = "Use an https URL, a file:// URL or the path of a folder"
+    if any(ord(character) < 32 for character in url) or url != url.strip():
+        return "it holds control characters or outer blanks", remedy
+    if url.startswith("-"):
+        return f"{url!r} would be read as an option", remedy
+    if _HELPER.match(url):
+        return f"the transport of {url!r} runs a program", remedy
+    if "://" not in url:
+        ssh = _SCP.match(url)
+        return (
+            ("ssh addresses are not supported", f"{remedy}; GITHUB_TOKEN opens private repositories")
+            if ssh
+            else ("", "")
+        )
+    return _refused_web(url, remedy)
+
+
+def _refused_web(url: str, remedy: str) -> tuple[str, str]:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return "it is no valid URL", remedy
+    if parts.username is not None or parts.password is not None:
+        return "it holds credentials", "Take them out, and set GITHUB_TOKEN in the environment instead"
+    if parts.query or parts.fragment:
+        return "a query or fragment has no meaning in it", remedy
+    if parts.scheme == "file":
+        return ("", "") if host in ("", "localhost") else (f"file:// cannot reach the host {host!r}", remedy)
+    if parts.scheme not in ("https", "http"):
+        return f"{parts.scheme}:// is not supported", remedy
+    if not host or host.startswith("-"):
+        return "it names no host", remedy
+    if parts.scheme == "http" and not is_loopback(host):
+        return (
+            "plain http is accepted for loopback addresses only",
+            "Use https, or clone the repository and name its path",
+        )
+    return "", ""
+
+
+def _first_match(rules: tuple[PathRule, ...], path: str) -> tuple[str, ...]:
+    return next((rule.values for rule in rules if compile_glob(rule.glob).fullmatch(path)), ())
+
+
+def _did_you_mean(word: str, known: Sequence[str], label: str) -> str:
+    near = difflib.get_close_matches(word, known, n=3, cutoff=0.6)
+    if near:
+        return f"Did you mean {' or '.join(near)}?"
+    return f"{label}: {', '.join(known)}" if known else f"{label}: none"
+
+
+class _Reader:
+    """Reads one file; keeps its path for the errors."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def catalogue(self) -> Catalogue:
+        root = self._mapping(self._load(), "the catalogue", 1)
+        self._known_keys(root, ("sources",), "the catalogue")
+        if "sources" not in root:
+            self._fail(1, "it has no key 'sources'", "Add 'sources:' with a list of entries")
+        entries = self._sequence(root["sources"], "sources", _line(root, "sources"))
+        sources: list[Source] = []
+        for index, entry in enumerate(entries):
+            sources.append(self._source(entry, _line(entries, index), sources))
+        return Catalogue(self._path, tuple(sources))
+
+    def _load(self) -> Any:
+        from ruamel.yaml import YAML
+        from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+        try:
+            with self._path.open("rb") as file:
+                data = file.read(_MAX_BYTES + 1)
+        except OSError as error:
+            self._fail(
+                0, f"it cannot be read ({error.strerror})", "Name a readable YAML file, or none for the packaged one"
+            )
+        if len(data) > _MAX_BYTES:
+            self._fail(0, f"it is larger than {_MAX_BYTES} bytes", "Split it")
+        try:
+            return YAML(typ="rt").load(data.decode("utf-8-sig"))
+        except MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            problem = " ".join(str(error.problem or error.context or "it does not parse").split())
+            self._fail(mark.line + 1 if mark else 0, f"it is no valid YAML: {problem}", "Correct the syntax")
+        except (YAMLError, ValueError, RecursionError) as error:
+            first = str(error).strip().splitlines()[:1]
+            self._fail(0, f"it is no valid YAML: {first[0] if first else 'it does not parse'}", "Correct the syntax")
+
+    def _source(self, entry: Any, line: int, before: Sequence[Source]) -> Source:
+        mapping = self._mapping(entry, "a source", line)
+        known = tuple(dict.fromkeys(key for keys in KEYS.values() for key in keys))
+        self._known_keys(mapping, known, "a source")
+        for key in _REQUIRED_ALWAYS:
+            self._require(mapping, key, line)
+        kind = self._choice(mapping, "type", tuple(KEYS))
+        name = self._name(mapping, before)
+        self._known_keys(mapping, KEYS[kind], f"a source of type {kind}")
+        for key in REQUIRED.get(kind, ()):
+            self._require(mapping, key, line)
+        repo = self._text(mapping, "repo")
+        if not _REPO.fullmatch(repo):
+            self._fail(
+                _line(mapping, "repo"), f"repo {repo!r} is not owner/name", "Write it as on GitHub: kubeflow/website"
+            )
+        return Source(
+            name=name,
+            type=cast(SourceKind, kind),
+            repo=repo,
+            url=self._url(mapping, repo),
+            ref=self._ref(mapping),
+            include=self._globs(mapping, "include") or DEFAULT_INCLUDE[kind],
+            exclude=self._globs(mapping, "exclude"),
+            product_area=self._rules(mapping, "product_area", self._area),
+            version=self._rules(mapping, "version", self._version),
+            site=self._site(mapping) if "site" in mapping else None,
+        )
+
+    def _name(self, mapping: Mapping[str, Any], before: Sequence[Source]) -> str:
+        name, line = self._text(mapping, "name"), _line(mapping, "name")
+        if not _NAME.fullmatch(name):
+            remedy = "Use at most 63 lower-case letters, digits and inner hyphens"
+            self._fail(line, f"{name!r} is no name for a source", remedy)
+        if name in RESERVED_NAMES:
+            self._fail(line, f"the name {name!r} is reserved", "Choose another name")
+        if any(source.name == name for source in before):
+            self._fail(line, f"there is already a source {name!r}", "Give every source its own name")
+        return name
+
+    def _url(self, mapping: Mapping[str, Any], repo: str) -> str:
+        if "url" not in mapping:
+            return f"https://github.com/{repo}"
+        url = self._text(mapping, "url")
+        problem, remedy = refused_url(url)
+        if problem:
+            self._fail(_line(mapping, "url"), f"the url of a source is refused: {problem}", remedy)
+        if url.startswith("file://"):
+            return str(Path(unquote(urlsplit(url).path)))
+        return url if "://" in url else str((self._path.parent / url).resolve())
+
+    def _ref(self, mapping: Mapping[str, Any]) -> str:
+        ref = self._text(mapping, "ref") if "ref" in mapping else "HEAD"
+        if refused_ref(ref):
+            self._fail(_line(mapping, "ref"), f"{ref!r} is no ref", "Name a branch, a tag or a commit")
+        return ref
+
+    def _globs(self, mapping: Mapping[str, Any], key: str) -> tuple[str, ...]:
+        if key not in mapping:
+            return ()
+        items = self._sequence(mapping[key], key, _line(mapping, key))
+        return tuple(self._glob(item, _line(items, index)) for index, item in enumerate(items))
+
+    def _glob(self, value: Any, line: int) -> str:
+        glob = self._plain_text(value, "a pattern", line)
+        if problem := check_glob(glob):
+            self._fail(line, f"the pattern {glob!r} is refused: {problem}", "See 'Path patterns' in the README")
+        return glob
+
+    def _rules(self, mapping: Mapping[str, Any], key: str, check: Callable[[Any, int], str]) -> tuple[PathRule, ...]:
+        if key not in mapping:
+            return ()
+        value, line = mapping[key], _line(mapping, key)
+        if not isinstance(value, Mapping):
+            return (PathRule("**", self._values(value, line, check)),)
+        return tuple(
+            PathRule(self._glob(glob, _line(value, glob)), self._values(value[glob], _line(value, glob), check))
+            for glob in value
+        )
+
+    def _values(self, value: Any, line: int, check: Callable[[Any, int], str]) -> tuple[str, ...]:
+        if isinstance(value, list):
+            return tuple(check(item, _line(value, index)) for index, item in enumerate(value))
+        return (check(value, line),)
+
+    def _area(self, value: Any, line: int) -> str:
+        area = self._plain_text(value, "a product area", line)
+        if area not in PRODUCT_AREAS:
+            self._fail(line, f"there is no product area {area!r}", _did_you_mean(area, PRODUCT_AREAS, "Known areas"))
+        return area
+
+    def _version(self, value: Any, line: int) -> str:
+        version = self._plain_text(value, "a version", line)
+        if not version_precisions(version):
+            self._fail(line, f"{version!r} is no version", 'Write "1.10", "26.03.1", v0.15.0 or v2')
+        return version
+
+    def _site(self, mapping: Mapping[str, Any]) -> Site:
+        line = _line(mapping, "site")
+        site = self._mapping(mapping["site"], "site", line)
+        self._known_keys(site, _SITE_KEYS, "site")
+        for key in ("generator", "base_url"):
+            self._require(site, key, line)
+        generator = self._choice(site, "generator", GENERATORS)
+        return Site(cast(Generator, generator), self._root(site), self._base_url(site), self._params(site))
+
+    def _root(self, site: Mapping[str, Any]) -> str:
+        root = self._text(site, "root") if site.get("root", "") != "" else ""
+        if root and (check_glob(root) or any(character in root for character in "*?[{")):
+            self._fail(_line(site, "root"), f"root {root!r} is no folder of the tree", "Write it as in content/en")
+        return root
+
+    def _base_url(self, site: Mapping[str, Any]) -> str:
+        url, line = self._text(site, "base_url"), _line(site, "base_url")
+        try:
+            parts = urlsplit(url)
+            good = (
+                parts.scheme in ("http", "https")
+                and parts.hostname
+                and not (parts.query or parts.fragment or "@" in url)
+            )
+        except ValueError:
+            good = False
+        if not good or re.search(r"[\x00-\x20]", url):
+            self._fail(
+                line, "base_url is no http(s) address", "Write the address of the root folder, https://host/path/"
+            )
+        return url.rstrip("/") + "/"
+
+    def _params(self, site: Mapping[str, Any]) -> dict[str, Any]:
+        if "params" not in site:
+            return {}
+        line = _line(site, "params")
+        budget = [_MAX_PARAMS]
+        return {
+            str(key): self._param(value, line, _MAX_PARAM_DEPTH, budget)
+            for key, value in self._mapping(site["params"], "params", line).items()
+        }
+
+    def _param(self, value: Any, line: int, depth: int, budget: list[int]) -> Any:
+        budget[0] -= 1
+        if depth == 0 or budget[0] < 0:
+            self._fail(line, "params are too many or nested too deeply", f"Keep them under {_MAX_PARAMS} values")
+        if isinstance(value, Mapping):
+            return {str(key): self._param(item, line, depth - 1, budget) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._param(item, line, depth - 1, budget) for item in value]
+        if isinstance(value, bool):
+            return bool(value)
+        return int(value) if isinstance(value, int) else float(value) if isinstance(value, float) else str(value)
+
+    def _mapping(self, value: Any, what: str, line: int) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping):
+            self._fail(line, f"{what} is {_kind(value)}, not a mapping", "Write 'key: value' lines")
+        return value
+
+    def _sequence(self, value: Any, what: str, line: int) -> Sequence[Any]:
+        if not isinstance(value, list):
+            self._fail(line, f"{what} is {_kind(value)}, not a list", "Write one '- item' line for each")
+        return value
+
+    def _text(self, mapping: Mapping[str, Any], key: str) -> str:
+        return self._plain_text(mapping[key], key, _line(mapping, key))
+
+    def _plain_text(self, value: Any, what: str, line: int) -> str:
+        if isinstance(value, bool | int | float) or value is None:
+            self._fail(line, f"{what} is {_kind(value)}, not text", "Put it in quotes")
+        if not isinstance(value, str):
+            self._fail(line, f"{what} is {_kind(value)}, not text", "Write plain text, in quotes where in doubt")
+        if not value:
+            self._fail(line, f"{what} is empty", "Give it a value or leave the key out")
+        return str(value)
+
+    def _choice(self, mapping: Mapping[str, Any], key: str, known: Sequence[str]) -> str:
+        value = self._text(mapping, key)
+        if value not in known:
+            self._fail(_line(mapping, key), f"there is no {key} {value!r}", _did_you_mean(value, known, "Known"))
+        return value
+
+    def _require(self, mapping: Mapping[str, Any], key: str, line: int) -> None:
+        if key not in mapping:
+            name = mapping.get("name")
+            self._fail(line, f"{f'source {name!r}' if name else 'the entry'} has no key {key!r}", f"Add '{key}:' to it")
+
+    def _known_keys(self, mapping: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+        for key in mapping:
+            if key not in known:
+                remedy = _did_you_mean(str(key), known, "Known keys")
+                self._fail(_line(mapping, key), f"{what} has no key {str(key)!r}", remedy)
+
+    def _fail(self, line: int, problem: str, remedy: str) -> NoReturn:
+        where = f"{self._path}:{line}" if line else str(self._path)
+        raise CatalogueError(f"{where}: {problem}", remedy=remedy, path=str(self._path), line=line)
+
+
+def _line(container: Any, key: Any) -> int:
+    """Returns the line of a key or item, from 1; of the container itself where a merge brought the key in."""
+    marks = container.lc
+    try:
+        found = marks.item(key) if isinstance(container, list) else marks.key(key)
+    except KeyError:
+        found = None
+    return int(found[0] if found else marks.line) + 1
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "empty"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, bool):
+        return "true or false"
+    return "a number" if isinstance(value, int | float) else f"a {type(value).__name__}"

@@ -1,0 +1,376 @@
+"""Docs and code sources: which commit a ref is, and the files of that commit as documents.
+
+A source is a git repository (https, loopback http, ``file://``, or a folder that is a clone) or a plain folder. A clone
+is read as committed, at its ref; a plain folder as it lies there. The revision of a plain folder is the sha256 of its
+selected files, and its time is empty: file times change with every copy and say nothing about the text.
+
+Every selected file is either a `Document` or a `Skip` with a reason of `decoding.REASONS`, in the order of the paths.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlsplit
+
+from kubeflow_corpus.errors import (
+    RepositoryNotFound,
+    SourceError,
+    SourceForbidden,
+    SourceRefused,
+    SourceUnauthenticated,
+    UnknownRef,
+)
+from kubeflow_corpus.records import Document, Skip, SourceType
+from kubeflow_corpus.settings import DEFAULT_GITHUB_API_URL, Secret, Settings
+from kubeflow_corpus.sources.catalogue import Source, refused_ref, refused_url
+from kubeflow_corpus.sources.decoding import MAX_BYTES, decode, unsafe_path
+from kubeflow_corpus.sources.folder import FolderTree, digest, fingerprint
+from kubeflow_corpus.sources.gitcommand import Access, Git, Limits, authorization
+from kubeflow_corpus.sources.repository import Repository, make_bare, marked_generated
+from kubeflow_corpus.sources.site_params import SITE_FILES, site_params
+from kubeflow_corpus.sources.trees import Content, Entry, Tree
+
+_T = TypeVar("_T")
+_FULL_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SHORT_COMMIT: Final = re.compile(r"[0-9a-f]{4,63}")
+_KNOWN_SHOWN: Final = 5
+_ATTRIBUTE_FILE: Final = ".gitattributes"
+_MANIFEST_SUFFIXES: Final = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What a source holds at one moment.
+
+    Attributes:
+        commit: Commit id, or the digest of a plain folder.
+        committed_at: The commit's time, ISO 8601 UTC; empty for a plain folder.
+    """
+
+    commit: str
+    committed_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a run would read.
+
+    Attributes:
+        documents: Files by source type.
+        skipped: Files left out by reason.
+        bytes: Size of all documents' texts, UTF-8.
+    """
+
+    documents: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    bytes: int = 0
+
+
+def resolve_revision(source: Source, settings: Settings | None = None, limits: Limits = Limits()) -> Revision:  # noqa: B008
+    """Finds the commit that a source's ref means now.
+
+    Args:
+        source: A docs or code source.
+        settings: Where ``GITHUB_TOKEN`` comes from; None reads the environment.
+        limits: What the source may cost.
+
+    Raises:
+        RepositoryNotFound: There is no such repository or folder.
+        UnknownRef: It has no such branch, tag or commit; the error names refs that are near.
+        SourceUnreachable: The host does not answer.
+        SourceUnauthenticated: The host wants credentials.
+        SourceRefused: Address or ref are not safe.
+    """
+    _refuse_unsafe(source)
+    with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder:
+        workdir = Path(folder)
+        if _is_plain_folder(source):
+            return _folder_revision(source, workdir, limits)
+        return _with_access(source, settings, lambda access: _resolve(source, access, workdir, limits))
+
+
+def fetch_documents(
+    source: Source,
+    revision: Revision,
+    workdir: Path,
+    settings: Settings | None = None,
+    limits: Limits = Limits(),  # noqa: B008
+) -> Iterator[Document | Skip]:
+    """Streams the files of a source at a revision.
+
+    One file is in memory at a time. The repository is kept in a folder of its own below `workdir` while the stream is
+    read, and removed after it.
+
+    Args:
+        source: A docs or code source.
+        revision: What `resolve_revision` gave.
+        workdir: A folder for the fetched objects.
+        settings: Where ``GITHUB_TOKEN`` comes from; None reads the environment.
+        limits: What the source may cost.
+
+    Yields:
+        A `Document` or a `Skip` for every selected file, sorted by path.
+
+    Raises:
+        SourceError: As `resolve_revision`; also where a plain folder changed while it was read.
+    """
+    _refuse_unsafe(source)
+    with _opened(source, revision, workdir, settings, limits) as tree:
+        yield from _documents(source, revision, tree)
+
+
+def survey(
+    source: Source,
+    revision: Revision,
+    workdir: Path,
+    settings: Settings | None = None,
+    limits: Limits = Limits(),  # noqa: B008
+) -> Survey:
+    """Counts what `fetch_documents` would give, and keeps nothing of it."""
+    documents: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
+    size = 0
+    for item in fetch_documents(source, revision, workdir, settings, limits):
+        if isinstance(item, Skip):
+            skipped[item.reason] += 1
+        else:
+            documents[item.source_type] += 1
+            size += len(item.text.encode("utf-8"))
+    return Survey(dict(documents), dict(sorted(skipped.items())), size)
+
+
+def blob_url(source: Source, revision: Revision, path: str) -> str:
+    """Returns the address at which a person reads a file.
+
+    Args:
+        source: Its source; a local one is shown at github.com, where its `repo` is.
+        revision: The revision; the copy in a plain folder is shown at the commit that `ref` names, or else at the
+            default branch.
+        path: Its path.
+    """
+    parts = urlsplit(source.url)
+    web = source.local_path is None
+    base = source.url.removesuffix("/").removesuffix(".git") if web else f"https://github.com/{source.repo}"
+    commit = source.ref if _is_plain_folder(source) else revision.commit
+    blob = "-/blob" if web and (parts.hostname or "").startswith("gitlab.") else "blob"
+    return f"{base}/{blob}/{quote(commit)}/{quote(path)}"
+
+
+def source_type_of(source: Source, path: str) -> SourceType:
+    """Returns what a file of a source is: ``docs``, or ``manifest`` for the YAML of a code source, else ``code``."""
+    if source.type == "docs":
+        return "docs"
+    return "manifest" if path.lower().endswith(_MANIFEST_SUFFIXES) else "code"
+
+
+def _documents(source: Source, revision: Revision, tree: Tree) -> Iterator[Document | Skip]:
+    entries, extras = _selection(source, tree)
+    readable = [entry for entry in entries if not entry.problem]
+    attributes = [entry for entry in extras if entry.path.endswith(_ATTRIBUTE_FILE)]
+    generated = tree.generated(attributes, [entry.path for entry in readable]) if source.type == "code" else set()
+    site = _site(source, tree, [entry for entry in extras if entry.path in SITE_FILES])
+    contents = tree.contents((entry, MAX_BYTES[source_type_of(source, entry.path)]) for entry in readable)
+    total = hashlib.sha256()
+    for entry in entries:
+        content = Content(entry, problem=entry.problem) if entry.problem else next(contents)
+        total.update(fingerprint(content))
+        yield _document(source, revision, content, site, generated)
+    if isinstance(tree, FolderTree) and total.hexdigest() != revision.commit:
+        raise SourceError(
+            f"{source.name}: {source.url} changed while it was read, or since its revision was taken",
+            remedy="Run again while nothing writes there",
+            source=source.name,
+        )
+
+
+def _selection(source: Source, tree: Tree) -> tuple[list[Entry], list[Entry]]:
+    """Returns the entries that the source selects, sorted by path, and those that say something about them."""
+    wanted: list[Entry] = []
+    extras: list[Entry] = []
+    for entry in tree.entries():
+        if source.selects(entry.path):
+            unsafe = not entry.problem and unsafe_path(entry.path)
+            wanted.append(Entry(entry.path, "unsafe_path", entry.key) if unsafe else entry)
+        if _is_extra(source, entry):
+            extras.append(entry)
+    return sorted(wanted, key=lambda entry: entry.path), sorted(extras, key=lambda entry: entry.path)
+
+
+def _is_extra(source: Source, entry: Entry) -> bool:
+    if entry.problem or unsafe_path(entry.path):
+        return False
+    if source.type == "code":
+        return entry.path == _ATTRIBUTE_FILE or entry.path.endswith(f"/{_ATTRIBUTE_FILE}")
+    return source.site is not None and source.site.generator == "hugo" and entry.path in SITE_FILES
+
+
+def _site(source: Source, tree: Tree, files: list[Entry]) -> dict[str, Any]:
+    if source.site is None:
+        return {}
+    found = tree.contents((entry, MAX_BYTES["docs"]) for entry in files)
+    params = site_params({content.entry.path: content.data for content in found if not content.problem})
+    site = source.site
+    merged = {**params, **site.params}
+    return {"generator": site.generator, "root": site.root, "base_url": site.base_url, "params": merged}
+
+
+def _document(
+    source: Source, revision: Revision, content: Content, site: dict[str, Any], generated: set[str]
+) -> Document | Skip:
+    path = content.entry.path
+    key = f"{source.name}:{path}"
+    text, problem = ("", content.problem) if content.problem else decode(content.data)
+    if problem:
+        return Skip(key, path, problem, f"{content.size} bytes" if problem == "too_large" else "")
+    metadata: dict[str, Any] = {
+        "product_area": list(source.areas(path)),
+        "version": list(source.versions(path)),
+        "updated_at": revision.committed_at,
+    }
+    metadata |= {"site": site} if source.type == "docs" else {"generated": path in generated}
+    return Document(
+        document_id=key,
+        source=source.name,
+        source_type=source_type_of(source, path),
+        repo=source.repo,
+        revision=revision.commit,
+        path=path,
+        url=blob_url(source, revision, path),
+        title="",
+        text=text,
+        metadata=metadata,
+    )
+
+
+@contextmanager
+def _opened(
+    source: Source, revision: Revision, workdir: Path, settings: Settings | None, limits: Limits
+) -> Iterator[Tree]:
+    folder = workdir / f"{source.name}.git"
+    repositories: list[Repository] = []
+
+    def open_tree(access: Access) -> Tree:
+        repositories.append(Repository(folder, access, limits))
+        return repositories[-1].tree(revision.commit, source.ref)
+
+    try:
+        if _is_plain_folder(source):
+            yield _folder_tree(source, folder, limits)
+        else:
+            yield _with_access(source, settings, open_tree)
+    finally:
+        for repository in repositories[-1:]:
+            repository.remove()
+
+
+def _resolve(source: Source, access: Access, workdir: Path, limits: Limits) -> Revision:
+    repository = Repository(workdir / "resolve.git", access, limits)
+    full = _FULL_COMMIT.fullmatch(source.ref)
+    commit, known = (source.ref, ()) if full else repository.commit_of(source.ref)
+    if not commit and _SHORT_COMMIT.fullmatch(source.ref):
+        commit = repository.commit_starting(source.ref)
+    if not commit or not repository.fetch_commit(commit, source.ref, "tree:0"):
+        raise _unknown_ref(source, access, known)
+    commit = repository.peeled(commit)
+    if not commit:
+        raise _unknown_ref(source, access, known)
+    return Revision(commit, repository.committed_at(commit))
+
+
+def _unknown_ref(source: Source, access: Access, known: Iterable[str]) -> UnknownRef:
+    names = list(known)
+    near = difflib.get_close_matches(source.ref, names, n=_KNOWN_SHOWN, cutoff=0.5) or names[:_KNOWN_SHOWN]
+    what = "no commit yet" if source.ref == "HEAD" else f"no branch, tag or commit {source.ref!r}"
+    return UnknownRef(
+        f"{source.name}: {access.shown} has {what}",
+        remedy=f"Known refs are {', '.join(near)}" if near else "Name a branch, a tag or a commit that it has",
+        source=source.name,
+        ref=source.ref,
+        near=near,
+    )
+
+
+def _with_access(source: Source, settings: Settings | None, action: Callable[[Access], _T]) -> _T:
+    """Tries without credentials, and with the token only where that is not enough and the host is the token's own."""
+    settings = Settings.from_env() if settings is None else settings
+    anonymous = _access(source, Secret(""))
+    try:
+        return action(anonymous)
+    except (SourceUnauthenticated, SourceForbidden, RepositoryNotFound):
+        if not settings.github_token or not _is_token_host(source.url, settings.github_api_url):
+            raise
+    return action(_access(source, authorization(settings.github_token)))
+
+
+def _access(source: Source, header: Secret) -> Access:
+    path = source.local_path
+    if path is not None:
+        return Access(source.name, f"file://{quote(str(path))}", str(path), "file", local=str(path))
+    return Access(source.name, source.url, source.url, urlsplit(source.url).scheme, header=header)
+
+
+def _is_token_host(url: str, api_url: str) -> bool:
+    """Says whether a token may be shown to a git host: api.github.com's to github.com, any other to the API's host."""
+    parts, api = urlsplit(url), urlsplit(api_url)
+    if api_url == DEFAULT_GITHUB_API_URL:
+        return (parts.scheme, parts.netloc.lower()) == ("https", "github.com")
+    return bool(parts.netloc) and (parts.scheme, parts.netloc.lower()) == (api.scheme, api.netloc.lower())
+
+
+def _is_plain_folder(source: Source) -> bool:
+    path = source.local_path
+    if path is None:
+        return False
+    bare = (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
+    return not ((path / ".git").exists() or bare)
+
+
+def _folder_tree(source: Source, scratch: Path, limits: Limits) -> FolderTree:
+    def attributes(files: dict[str, bytes], paths: Iterable[str]) -> set[str]:
+        if not files:
+            return set()
+        with tempfile.TemporaryDirectory(prefix="attributes-", dir=scratch.parent) as folder:
+            git = Git(Path(folder), limits)
+            make_bare(git)
+            return marked_generated(git, files, paths)
+
+    scratch.parent.mkdir(parents=True, exist_ok=True)
+    return FolderTree(source.name, Path(source.url), attributes)
+
+
+def _folder_revision(source: Source, workdir: Path, limits: Limits) -> Revision:
+    if source.ref != "HEAD" and not _FULL_COMMIT.fullmatch(source.ref):
+        raise UnknownRef(
+            f"{source.name}: {source.url} is a plain folder and has no ref {source.ref!r}",
+            remedy="Take 'ref' out, or write the full id of the commit that the folder is a copy of",
+            source=source.name,
+            ref=source.ref,
+        )
+    tree = _folder_tree(source, workdir / "scratch", limits)
+    entries, _ = _selection(source, tree)
+    readable = ((entry, MAX_BYTES[source_type_of(source, entry.path)]) for entry in entries if not entry.problem)
+    contents = tree.contents(readable)
+    everything = (Content(entry, problem=entry.problem) if entry.problem else next(contents) for entry in entries)
+    return Revision(digest(everything))
+
+
+def _refuse_unsafe(source: Source) -> None:
+    """Refuses what the catalogue refuses, for sources that were made in code."""
+    problem, remedy = refused_url(source.url)
+    if source.local_path is not None and not Path(source.url).is_absolute():
+        problem, remedy = problem or "it is no absolute path", remedy or "Load it from a catalogue, or make it absolute"
+    if refused_ref(source.ref):
+        problem, remedy = f"{source.ref!r} is no ref", "Name a branch, a tag or a commit"
+    if source.type == "issue":
+        problem, remedy = "an issue source has no files", "Read it with sources.threads"
+    if problem:
+        raise SourceRefused(f"{source.name}: the source is refused: {problem}", remedy=remedy, source=source.name)

@@ -1,0 +1,79 @@
+"""The parameters of a Hugo site, from its configuration at the root of the tree."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from typing import Any, Final
+
+# Later files go over earlier ones, as in Hugo.
+SITE_FILES: Final = (
+    *(f"{name}.{suffix}" for suffix in ("toml", "yaml", "yml", "json") for name in ("config", "hugo")),
+    *(f"config/_default/{name}.{suffix}" for suffix in ("toml", "yaml", "yml", "json") for name in ("config", "hugo")),
+    *(f"config/_default/params.{suffix}" for suffix in ("toml", "yaml", "yml", "json")),
+)
+_MAX_DEPTH: Final = 8
+_MAX_VALUES: Final = 10_000
+
+
+def site_params(files: Mapping[str, bytes]) -> dict[str, Any]:
+    """Reads ``[params]`` of the given configuration files.
+
+    Only what a ``param`` shortcode can print is kept: text, numbers, booleans, and mappings of them. A file that does
+    not parse gives nothing: its pages are still worth reading.
+
+    Args:
+        files: Contents by path; names that are not in `SITE_FILES` are ignored.
+    """
+    params: dict[str, Any] = {}
+    for path in SITE_FILES:
+        if path in files:
+            config = _parse(path, files[path])
+            own = config if "/params." in path else config.get("params")
+            # A few aliases can stand for millions of values: the budget is for the whole file.
+            kept = _printable(own, _MAX_DEPTH, [_MAX_VALUES]) if isinstance(own, Mapping) else {}
+            params = _merged(params, kept)
+    return params
+
+
+def _parse(path: str, data: bytes) -> dict[str, Any]:
+    try:
+        text = data.decode("utf-8-sig")
+        if path.endswith(".toml"):
+            return tomllib.loads(text)
+        found = json.loads(text) if path.endswith(".json") else _yaml(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _yaml(text: str) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return YAML(typ="safe").load(text)
+    except YAMLError:
+        return {}
+
+
+def _printable(value: Mapping[Any, Any], depth: int, budget: list[int]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for key, item in value.items():
+        budget[0] -= 1
+        if budget[0] < 0:
+            break
+        if isinstance(item, Mapping):
+            kept |= {str(key): _printable(item, depth - 1, budget)} if depth > 1 else {}
+        elif isinstance(item, str | bool | int | float):
+            kept[str(key)] = item
+    return kept
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        result[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return result
