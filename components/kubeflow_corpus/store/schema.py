@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -51,6 +51,7 @@ COMPLETED_AT_KEY: Final = "completed_at"
 LEASE_KEY: Final = "lease"
 RUN_KEY: Final = "last_run"
 HEAD_PREFIX: Final = "head:"
+FETCHED_PREFIX: Final = "fetched:"
 CURSOR_PREFIX: Final = "cursor:"
 
 FieldKind = Literal["text", "integer", "boolean", "array"]
@@ -65,22 +66,23 @@ class FieldSpec:
         kind: What it holds; an array holds texts.
         max_bytes: UTF-8 bytes that a text (or one item of an array) may have.
         max_items: Items that an array may have.
-        identifying: Whether a control character makes the row invalid instead of being removed.
+        strict: Whether a text that is too long or holds control characters makes the row invalid. Where it is not,
+            the text is only shown or searched: it is cut and cleaned.
     """
 
     name: str
     kind: FieldKind = "text"
     max_bytes: int = 0
     max_items: int = 0
-    identifying: bool = False
+    strict: bool = True
 
 
 def _key(name: str, max_bytes: int) -> FieldSpec:
-    return FieldSpec(name, max_bytes=max_bytes, identifying=True)
+    return FieldSpec(name, max_bytes=max_bytes)
 
 
 def _text(name: str, max_bytes: int) -> FieldSpec:
-    return FieldSpec(name, max_bytes=max_bytes)
+    return FieldSpec(name, max_bytes=max_bytes, strict=False)
 
 
 def _array(name: str, max_items: int, max_bytes: int = 256) -> FieldSpec:
@@ -363,20 +365,17 @@ def model_difference(properties: Mapping[str, Any], identity: ModelIdentity) -> 
 def text_literal(text: str) -> str:
     """Returns a text as a literal of Milvus's filter language.
 
-    The client's own ``ids=`` does not escape, so a key with a quote can match other rows: filters are built with
-    this function only. NUL and the other control characters cannot be part of a stored key, so they are removed.
+    The client's own ``ids=`` does not escape, so a key with a quote can match other rows: filters are built with this
+    function and `keys_filter` only. No stored key holds a control character, and one would break the filter: it is
+    replaced, so that the literal matches nothing instead of another key.
     """
-    return json.dumps(strip_controls(text), ensure_ascii=False)
+    return json.dumps(CONTROLS.sub("\ufffd", text), ensure_ascii=False)
 
 
-def keys_filter(field: str, values: list[str]) -> str:
+def keys_filter(field: str, values: Iterable[str]) -> str:
     """Returns a filter that matches exactly the rows whose field is one of the values (at least one)."""
-    return f"{field} in {json.dumps([strip_controls(value) for value in values], ensure_ascii=False)}"
+    return f"{field} in [{', '.join(map(text_literal, values))}]"
 
 
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-
-
-def strip_controls(text: str) -> str:
-    """Removes what no field may hold: control characters but tab and newline, and halves of surrogate pairs."""
-    return _CONTROLS.sub("", text)
+# What no field may hold: control characters but tab and newline, and halves of surrogate pairs.
+CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")

@@ -1,0 +1,217 @@
+"""One writer a collection: a lease with an expiry, kept in the properties of its versions.
+
+Milvus has no compare-and-swap, so a writer writes its claim, waits a moment and reads it back: of two that claim at
+once, the one whose claim stands goes on. A lease also lies on the candidate of a rebuild, so that it outlives the move
+of the alias. A writer that dies leaves its lease behind; another takes it over at once where it can see that the
+holder is dead (the same machine, or an embedded database, which only one process can open), else after the expiry.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kubeflow_corpus.errors import LeaseHeld
+from kubeflow_corpus.store.schema import LEASE_KEY
+from kubeflow_corpus.store.versions import Version, list_versions, properties_of, set_properties
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+# Longer than any single call of a writer takes (a flush or a load of a busy server: half a minute).
+LEASE_SECONDS: Final = 300.0
+# Between two steps of one run nobody renews: as long as an evaluation may take.
+HANDOVER_SECONDS: Final = 3600.0
+_SETTLE_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the property records.
+
+    Attributes:
+        run: Id of the run: its later steps and retries go on under the same lease.
+        host: Machine of the writer.
+        process: Process id and start time, so that a recycled id is not mistaken for the writer.
+        expires_at: Seconds since the epoch.
+    """
+
+    run: str
+    host: str
+    process: str
+    expires_at: float
+
+    def dumps(self) -> str:
+        """Returns the property's value."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def loads(cls, text: str) -> Claim | None:
+        """Reads the property; None where it holds no claim."""
+        try:
+            return cls(**json.loads(text))
+        except (ValueError, TypeError):
+            return None
+
+
+@dataclass(slots=True)
+class Lease:
+    """The right to write a collection, until it is released or runs out.
+
+    Attributes:
+        client: The connection.
+        served: The alias with the environment's prefix.
+        run: Id of the run.
+        embedded: Whether the database is one that a single process can open.
+        seconds: How long a claim is good for.
+        names: Physical collections that carry the claim.
+        clock: Instead of `time.time`, for tests.
+        sleep: Instead of `time.sleep`, for tests.
+    """
+
+    client: MilvusClient
+    served: str
+    run: str
+    embedded: bool = False
+    seconds: float = LEASE_SECONDS
+    names: list[str] = field(default_factory=list)
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    _renewed_at: float = 0.0
+
+    def acquire(self, wait_seconds: float = 0.0, announce: Callable[[str], None] = lambda line: None) -> list[Version]:
+        """Takes the lease over the live version, if there is one.
+
+        Args:
+            wait_seconds: How long to wait for another writer.
+            announce: Gets one line when it waits.
+
+        Returns:
+            The versions of the collection as they are under the lease.
+
+        Raises:
+            LeaseHeld: Another writer is at work.
+        """
+        deadline = self.clock() + wait_seconds
+        announced = False
+        while True:
+            versions = list_versions(self.client, self.served)
+            held = next(iter(self._others(versions)), None)
+            if held is None and self._claim(versions):
+                return list_versions(self.client, self.served)
+            if self.clock() >= deadline:
+                raise self._refused(held)
+            if not announced:
+                announce(
+                    f"{self.served}: waiting up to {wait_seconds:.0f} s for run {held.run if held else '?'} to end"
+                )
+                announced = True
+            self.sleep(min(_POLL_SECONDS, max(0.0, deadline - self.clock())))
+
+    def value(self) -> str:
+        """Returns the claim as a property, to create a candidate with it."""
+        return Claim(self.run, socket.gethostname(), process_name(os.getpid()), self.clock() + self.seconds).dumps()
+
+    def cover(self, name: str) -> None:
+        """Lays the claim on another version too: the candidate of this run."""
+        if name not in self.names:
+            self.names.append(name)
+        set_properties(self.client, name, {LEASE_KEY: self.value()})
+
+    def renew(self, *, force: bool = False) -> None:
+        """Makes the lease last longer; cheap to call often.
+
+        Raises:
+            LeaseHeld: It ran out and another writer took it.
+        """
+        if not force and self.clock() - self._renewed_at < self.seconds / 3:
+            return
+        self.check()
+        for name in self.names:
+            set_properties(self.client, name, {LEASE_KEY: self.value()})
+        self._renewed_at = self.clock()
+
+    def check(self) -> None:
+        """Makes sure that nobody else holds a lease, before a step that cannot be taken back.
+
+        Raises:
+            LeaseHeld: Somebody does.
+        """
+        held = next(iter(self._others(list_versions(self.client, self.served))), None)
+        if held is not None:
+            raise self._refused(held)
+
+    def hand_over(self) -> None:
+        """Keeps the lease for the next step of the same run: it lives while the process that starts the steps does."""
+        claim = Claim(self.run, socket.gethostname(), process_name(os.getppid()), self.clock() + HANDOVER_SECONDS)
+        for name in self.names:
+            set_properties(self.client, name, {LEASE_KEY: claim.dumps()})
+
+    def release(self) -> None:
+        """Gives the lease back, wherever this run laid it."""
+        for version in list_versions(self.client, self.served):
+            claim = Claim.loads(version.properties.get(LEASE_KEY, ""))
+            if claim is not None and claim.run == self.run:
+                set_properties(self.client, version.name, {LEASE_KEY: ""})
+        self.names.clear()
+
+    def _claim(self, versions: Iterable[Version]) -> bool:
+        # Every version: an alias that is rolled back while this run writes leads to one that carries the claim too.
+        self.names = [version.name for version in versions if version.live] or [version.name for version in versions]
+        value = self.value()
+        for name in self.names:
+            set_properties(self.client, name, {LEASE_KEY: value})
+        if not self.embedded and self.names:
+            self.sleep(_SETTLE_SECONDS)
+        self._renewed_at = self.clock()
+        return all(properties_of(self.client, name).get(LEASE_KEY) == value for name in self.names)
+
+    def _others(self, versions: Iterable[Version]) -> Iterable[Claim]:
+        for version in versions:
+            claim = Claim.loads(version.properties.get(LEASE_KEY, ""))
+            if (
+                claim is not None
+                and claim.run != self.run
+                and claim.expires_at > self.clock()
+                and not self._dead(claim)
+            ):
+                yield claim
+
+    def _dead(self, claim: Claim) -> bool:
+        if claim.host != socket.gethostname():
+            return self.embedded
+        pid, _, started = claim.process.partition("@")
+        return process_start(int(pid)) != started if pid.isdigit() else self.embedded
+
+    def _refused(self, held: Claim | None) -> LeaseHeld:
+        left = max(0.0, held.expires_at - self.clock()) if held else 0.0
+        owner = f"run {held.run} on {held.host}" if held else "another run"
+        return LeaseHeld(
+            f"{self.served} is being written by {owner} (its lease ends in {left:.0f} s unless it is renewed)",
+            remedy="Wait for it to end, or let this run wait: --wait SECONDS",
+            owner=owner,
+            expires_at=held.expires_at if held else 0.0,
+        )
+
+
+def process_name(pid: int) -> str:
+    """Returns a process of this machine as a claim names it."""
+    return f"{pid}@{process_start(pid)}"
+
+
+def process_start(pid: int) -> str:
+    """Returns when a process of this machine started, in clock ticks; "" where there is none or it cannot be seen."""
+    try:
+        # The name of a program may hold spaces and brackets: fields are counted after its closing bracket.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    # A killed process whose parent has not asked for it yet is dead all the same.
+    return "" if fields[0] in "ZX" else fields[19]

@@ -1,0 +1,199 @@
+"""Chunks as rows, checked before anything is written; and rows as they are held, read back as streams."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from kubeflow_corpus.errors import InvalidRow, InvalidVector
+from kubeflow_corpus.records import Chunk
+from kubeflow_corpus.store.connection import read_with_retry
+from kubeflow_corpus.store.schema import (
+    CONTROLS,
+    KEY_FIELD,
+    VECTOR_FIELD,
+    CollectionSpec,
+    FieldSpec,
+    keys_filter,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from pymilvus import MilvusClient
+
+Item = TypeVar("Item")
+
+# Rows of one page of a scan: below the server's cap of 16,384, and few megabytes of keys and hashes.
+SCAN_PAGE_ROWS: Final = 10_000
+# Keys of one `id in [...]`.
+KEYS_PER_FILTER: Final = 500
+# The client pages by `id > "<last key>"` without escaping, so a key may hold nothing that needs it.
+_KEY: Final = re.compile(r"[0-9A-Za-z_.-]+")
+
+
+def to_row(spec: CollectionSpec, chunk: Chunk) -> dict[str, Any]:
+    """Returns a chunk as the row of its collection, without its vector.
+
+    Args:
+        spec: The collection.
+        chunk: A sealed chunk.
+
+    Raises:
+        InvalidRow: A field breaks a limit; `fields` has ``id`` and ``field``.
+    """
+    if chunk.source_type not in spec.source_types:
+        expected = " or ".join(spec.source_types)
+        raise _invalid(chunk.id, "source_type", f"is {chunk.source_type!r}, {spec.alias} holds {expected}")
+    if not _KEY.fullmatch(chunk.id):
+        raise _invalid(chunk.id, KEY_FIELD, "is not a key: letters, digits, dots, dashes and underscores")
+    unknown = chunk.fields.keys() - {field.name for field in spec.own_fields}
+    if unknown:
+        raise _invalid(chunk.id, min(unknown), f"is no field of {spec.alias}")
+    row: dict[str, Any] = {}
+    for field in spec.fields:
+        value = chunk.fields.get(field.name) if field in spec.own_fields else getattr(chunk, field.name)
+        row[field.name] = _checked(field, value, chunk.id)
+    return row
+
+
+_EMPTY: Final = {"text": "", "integer": 0, "boolean": False, "array": ()}
+_TYPES: Final = {"text": str, "integer": int, "boolean": bool, "array": (tuple, list)}
+
+
+def _checked(field: FieldSpec, value: Any, key: str) -> Any:
+    value = _EMPTY[field.kind] if value is None else value
+    wrong = not isinstance(value, _TYPES[field.kind]) or (field.kind == "integer" and isinstance(value, bool))  # type: ignore[arg-type]
+    if wrong:
+        raise _invalid(key, field.name, f"is {type(value).__name__}, not {field.kind}")
+    if field.kind == "text":
+        return _text(field, value, key)
+    if field.kind == "array":
+        if len(value) > field.max_items:
+            raise _invalid(key, field.name, f"has {len(value)} items, at most {field.max_items} fit")
+        if not all(isinstance(item, str) for item in value):
+            raise _invalid(key, field.name, "has an item that is no text")
+        return [_text(field, item, key) for item in value]
+    if field.kind == "integer" and not -(2**63) <= value < 2**63:
+        raise _invalid(key, field.name, "does not fit into 64 bits")
+    return value
+
+
+def _text(field: FieldSpec, text: str, key: str) -> str:
+    if CONTROLS.search(text):
+        if field.strict:
+            raise _invalid(key, field.name, "holds control characters")
+        text = CONTROLS.sub("", text)
+    data = text.encode()
+    if len(data) <= field.max_bytes:
+        return text
+    if field.strict or field.name == "content_text":
+        raise _invalid(key, field.name, f"has {len(data)} bytes, at most {field.max_bytes} fit")
+    return data[: field.max_bytes].decode("utf-8", "ignore")
+
+
+def _invalid(key: str, field: str, how: str) -> InvalidRow:
+    return InvalidRow(
+        f"Row {key[:80]!r}: field {field} {how}",
+        remedy="Correct the chunker or the catalogue; nothing of this document was written",
+        id=key,
+        field=field,
+    )
+
+
+def check_vectors(hashes: Sequence[str], vectors: NDArray[np.float32], dimension: int) -> None:
+    """Refuses vectors that a search could not rank.
+
+    Args:
+        hashes: Embedding hash of each vector.
+        vectors: Array of shape (n, d).
+        dimension: What d must be.
+
+    Raises:
+        InvalidVector: A vector holds NaN or infinity, is zero, or has another dimension.
+    """
+    import numpy as np
+
+    remedy = "Check the embedding service; nothing was written"
+    if vectors.ndim != 2 or vectors.shape != (len(hashes), dimension):
+        raise InvalidVector(
+            f"Vectors of shape {vectors.shape} for {len(hashes)} texts of a collection of dimension {dimension}",
+            remedy=remedy,
+        )
+    for what, bad in (
+        ("holds NaN or infinity", ~np.isfinite(vectors).all(axis=1)),
+        ("is zero", ~vectors.any(axis=1)),
+    ):
+        if bad.any():
+            first = hashes[int(bad.argmax())]
+            raise InvalidVector(f"The vector of text {first} {what}", remedy=remedy, embedding_hash=first)
+
+
+def scan(
+    client: MilvusClient, collection: str, fields: Sequence[str], where: str = ""
+) -> Iterator[list[dict[str, Any]]]:
+    """Streams the rows of a collection, in pages.
+
+    Args:
+        client: The connection.
+        collection: Physical name.
+        fields: Fields to read; leave the vectors out unless the pages may be that large.
+        where: A filter.
+
+    Yields:
+        Pages of rows.
+    """
+    page = SCAN_PAGE_ROWS if VECTOR_FIELD not in fields else KEYS_PER_FILTER
+    # A server without an index on `id` pages in key order, Milvus Lite does so for iterators only.
+    iterator = read_with_retry(
+        lambda: client.query_iterator(
+            collection, batch_size=page, filter=where, output_fields=list(fields), consistency_level="Strong"
+        )
+    )
+    try:
+        while rows := read_with_retry(iterator.next):
+            yield [dict(row) for row in rows]
+    finally:
+        iterator.close()
+
+
+def rows_by_key(
+    client: MilvusClient, collection: str, keys: Sequence[str], fields: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Reads rows by key, with the strongest consistency.
+
+    Args:
+        client: The connection.
+        collection: Physical name.
+        keys: At most `KEYS_PER_FILTER` keys.
+        fields: Fields to read.
+    """
+    if not keys:
+        return []
+    where = keys_filter(KEY_FIELD, keys)
+    read = read_with_retry(
+        lambda: client.query(collection, filter=where, output_fields=list(fields), consistency_level="Strong")
+    )
+    return [dict(row) for row in read]
+
+
+def count_rows(client: MilvusClient, collection: str, where: str = "") -> int:
+    """Counts rows exactly (the collection's statistics are not exact)."""
+    read = read_with_retry(
+        lambda: client.query(collection, filter=where, output_fields=["count(*)"], consistency_level="Strong")
+    )
+    return int(read[0]["count(*)"])
+
+
+def in_batches(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
+    """Yields lists of at most `size` items."""
+    while batch := list(islice(items, size)):
+        yield batch
+
+
+def stored_row(spec: CollectionSpec, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a row that was read as one that can be written: with the fields of this schema, and no other."""
+    values = {field.name: row.get(field.name, _EMPTY[field.kind]) for field in spec.fields}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

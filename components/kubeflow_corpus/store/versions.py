@@ -1,0 +1,364 @@
+"""Versions of a collection: which there are, which one an alias serves, and the moves between them.
+
+A version is a physical collection ``<alias>_v<N>``. Creating it reserves its number. It is a *candidate* until
+`published_at` is recorded, and may be served again for as long as it is kept. Nothing here drops what an alias serves.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from kubeflow_corpus.embedding.embedder import ModelIdentity
+from kubeflow_corpus.errors import CollectionNotFound, StoreError, VersionInUse
+from kubeflow_corpus.store import schema
+from kubeflow_corpus.store.connection import read_with_retry, store_errors
+from kubeflow_corpus.store.rows import count_rows
+from kubeflow_corpus.store.schema import Backend, CollectionSpec, served_name, version_number
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+# Published versions that are kept beside the one that is served.
+KEPT_VERSIONS: Final = 2
+
+_CREATE_ATTEMPTS: Final = 5
+_ALIAS_ATTEMPTS: Final = 20
+_ALIAS_PAUSE_SECONDS: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What decides whether two versions hold comparable rows.
+
+    Attributes:
+        identity: The embedding model.
+        chunker_version: Version of the chunkers.
+        token_budget: Tokens that a chunk may have.
+    """
+
+    identity: ModelIdentity
+    chunker_version: str
+    token_budget: int
+
+    def properties(self, spec: CollectionSpec, backend: Backend) -> dict[str, str]:
+        """Returns what a version made with it records."""
+        return {
+            schema.SCHEMA_VERSION_KEY: schema.SCHEMA_VERSION,
+            schema.CHUNKER_VERSION_KEY: self.chunker_version,
+            schema.TOKEN_BUDGET_KEY: str(self.token_budget),
+            schema.MODEL_KEY: self.identity.model,
+            schema.MODEL_REVISION_KEY: self.identity.revision,
+            schema.DIMENSION_KEY: str(self.identity.dimension),
+            schema.ANALYZER_KEY: schema.analyzer_name(spec, backend),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One physical collection of an alias.
+
+    Attributes:
+        name: Its name.
+        number: The N of ``_v<N>``.
+        live: Whether the alias points to it.
+        properties: What it records; every value is a string.
+    """
+
+    name: str
+    number: int
+    live: bool
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def published(self) -> bool:
+        """Whether it was served once, so that it may be served again."""
+        return self.live or bool(self.properties.get(schema.PUBLISHED_AT_KEY))
+
+    @property
+    def complete(self) -> bool:
+        """Whether it holds everything that its last run wanted it to hold."""
+        return bool(self.properties.get(schema.COMPLETED_AT_KEY))
+
+    def prefixed(self, prefix: str) -> dict[str, str]:
+        """Returns the non-empty properties of a family (`HEAD_PREFIX`, `CURSOR_PREFIX`), by what follows the prefix."""
+        return {key[len(prefix) :]: value for key, value in self.properties.items() if key.startswith(prefix) and value}
+
+    def same_model(self, identity: ModelIdentity) -> bool:
+        """Whether its vectors are of this model and may be reused."""
+        return bool(self.properties.get(schema.MODEL_KEY)) and not schema.model_difference(self.properties, identity)
+
+
+def now() -> str:
+    """Returns the time as ISO 8601 UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def live_name(client: MilvusClient, served: str) -> str:
+    """Returns the physical collection that an alias points to, or "".
+
+    Looks in the list first: asking for an alias that does not exist makes some backends log a traceback.
+    """
+    with store_errors(served):
+        if served not in read_with_retry(client.list_aliases)["aliases"]:
+            return ""
+        return str(read_with_retry(lambda: client.describe_alias(served))["collection_name"])
+
+
+def properties_of(client: MilvusClient, name: str) -> dict[str, str]:
+    """Returns the properties of a collection, every value as a string."""
+    with store_errors(name):
+        described = read_with_retry(lambda: client.describe_collection(name))
+    return {str(key): str(value) for key, value in described.get("properties", {}).items()}
+
+
+def list_versions(client: MilvusClient, served: str) -> list[Version]:
+    """Returns the versions of an alias, the oldest first."""
+    with store_errors(served):
+        names = read_with_retry(client.list_collections)
+    live = live_name(client, served)
+    numbered = sorted((number, name) for name in names if (number := version_number(served, name)) is not None)
+    return [Version(name, number, name == live, properties_of(client, name)) for number, name in numbered]
+
+
+def live_version(versions: list[Version]) -> Version | None:
+    """Returns the one that is served, if any is."""
+    return next((version for version in versions if version.live), None)
+
+
+def find_version(client: MilvusClient, served: str, number: int) -> Version:
+    """Returns one version.
+
+    Raises:
+        CollectionNotFound: It is not kept.
+    """
+    versions = list_versions(client, served)
+    for version in versions:
+        if version.number == number:
+            return version
+    kept = ", ".join(f"v{version.number}" for version in versions) or "none"
+    raise CollectionNotFound(f"{served} has no version {number}", remedy=f"Kept versions: {kept}")
+
+
+def set_properties(client: MilvusClient, name: str, values: Mapping[str, str]) -> None:
+    """Writes properties in one atomic step. An empty value stands for an absent one: old servers cannot remove any."""
+    with store_errors(name):
+        client.alter_collection_properties(name, dict(values))
+
+
+def create_version(
+    client: MilvusClient,
+    spec: CollectionSpec,
+    served: str,
+    backend: Backend,
+    recipe: Recipe,
+    extra: Mapping[str, str],
+    dense_index: str = "FLAT",
+) -> Version:
+    """Creates the next version, which reserves its number.
+
+    Args:
+        client: The connection.
+        spec: The collection.
+        served: Its alias with the environment's prefix.
+        backend: What stands behind the connection.
+        recipe: Recorded in the properties.
+        extra: Further properties, such as the lease.
+        dense_index: ``FLAT`` or ``HNSW``.
+
+    Raises:
+        StoreError: No number was free, or Milvus failed.
+    """
+    from pymilvus.exceptions import MilvusException
+
+    taken = [version.number for version in list_versions(client, served)]
+    first = max(taken, default=0) + 1
+    properties = {**recipe.properties(spec, backend), schema.CREATED_AT_KEY: now(), **extra}
+    # A kill inside Milvus Lite's own creation leaves a folder that is no collection and blocks its name: go past it.
+    for number in range(first, first + _CREATE_ATTEMPTS):
+        name = schema.physical_name(served, number)
+        try:
+            with store_errors(name):
+                client.create_collection(
+                    name,
+                    schema=schema.collection_schema(spec, backend, recipe.identity.dimension),
+                    index_params=schema.index_params(backend, dense_index),
+                    properties=properties,
+                    consistency_level="Bounded",
+                )
+        except StoreError as error:
+            cause = error.__cause__
+            if isinstance(cause, MilvusException) and "exists" in str(cause).lower():
+                continue
+            raise
+        # A server that does not know a property at creation drops it silently, so it is written again and read back.
+        set_properties(client, name, properties)
+        return Version(name, number, False, properties_of(client, name))
+    raise StoreError(f"{served}: no version number is free from {first} on", remedy="Run kubeflow-corpus prune")
+
+
+def ensure_loaded(client: MilvusClient, name: str) -> None:
+    """Makes a collection searchable: after a restart of the backend it is not."""
+    with store_errors(name):
+        client.load_collection(name)
+
+
+def move_alias(
+    client: MilvusClient, served: str, target: str, expected: str, *, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Points an alias to a version, and checks that readers get there.
+
+    Args:
+        client: The connection.
+        served: The alias.
+        target: Physical name.
+        expected: Where the alias must point now ("" for nowhere): another writer may have moved it.
+        sleep: Instead of `time.sleep`, for tests.
+
+    Raises:
+        StoreError: The alias points elsewhere than expected, or did not arrive.
+    """
+    found = live_name(client, served)
+    if found == target:
+        return
+    if found != expected:
+        raise StoreError(
+            f"Alias {served} points to {found or 'nothing'}, not to {expected or 'nothing'} as when this run began",
+            remedy="Another writer published in between: run again",
+            expected=expected,
+            found=found,
+        )
+    ensure_loaded(client, target)
+    rows = count_rows(client, target)
+    with store_errors(served):
+        if found:
+            client.alter_alias(target, served)
+        else:
+            client.create_alias(target, served)
+    for _ in range(_ALIAS_ATTEMPTS):
+        with store_errors(served):
+            if live_name(client, served) == target and count_rows(client, served) == rows:
+                return
+        sleep(_ALIAS_PAUSE_SECONDS)
+    raise StoreError(
+        f"Alias {served} was moved to {target}, but readers do not get its {rows} rows",
+        remedy="Look at kubeflow-corpus status; kubeflow-corpus rollback serves the earlier version again",
+    )
+
+
+def drop_version(client: MilvusClient, served: str, version: Version) -> None:
+    """Drops a version that no alias serves.
+
+    Raises:
+        VersionInUse: An alias points to it.
+    """
+    with store_errors(version.name):
+        # Milvus Lite and old servers drop the target of an alias without a word.
+        aliases = read_with_retry(lambda: client.list_aliases(version.name))["aliases"]
+    if aliases or live_name(client, served) == version.name:
+        raise VersionInUse(
+            f"{version.name} is served by alias {', '.join(aliases) or served}",
+            remedy="Roll back to another version first, then drop it",
+        )
+    # A drop that is killed half-way can leave a collection without its rows: it must not look like one to serve.
+    set_properties(client, version.name, {schema.PUBLISHED_AT_KEY: "", schema.COMPLETED_AT_KEY: ""})
+    with store_errors(version.name):
+        client.drop_collection(version.name)
+
+
+def prune_versions(
+    client: MilvusClient, served: str, keep: int = KEPT_VERSIONS, *, candidates: bool = True, dry_run: bool = False
+) -> list[Version]:
+    """Drops versions that nothing serves.
+
+    Args:
+        client: The connection.
+        served: The alias.
+        keep: Published versions to keep beside the live one, the newest first.
+        candidates: Also drop versions that were never published, unless a writer holds them.
+        dry_run: Only say which.
+
+    Returns:
+        What was dropped.
+    """
+    versions = list_versions(client, served)
+    earlier = [version for version in versions if version.published and not version.live]
+    doomed = earlier[: max(0, len(earlier) - keep)]
+    if candidates:
+        doomed += [version for version in versions if not version.published and not _leased(version)]
+    if not dry_run:
+        for version in doomed:
+            drop_version(client, served, version)
+    return doomed
+
+
+def _leased(version: Version) -> bool:
+    try:
+        lease = json.loads(version.properties.get(schema.LEASE_KEY) or "{}")
+        return float(lease.get("expires_at", 0)) > time.time()
+    except (ValueError, TypeError, AttributeError):
+        return False
+
+
+def rollback(client: MilvusClient, spec: CollectionSpec, prefix: str, number: int | None = None) -> tuple[str, str]:
+    """Serves an earlier version again.
+
+    Args:
+        client: The connection.
+        spec: The collection.
+        prefix: The environment's prefix.
+        number: Which version; None is the newest published one before the live one.
+
+    Returns:
+        Names of the version that was served and of the one that is now.
+
+    Raises:
+        CollectionNotFound: There is no such version, or none that was ever published.
+    """
+    served = served_name(prefix, spec.alias)
+    versions = list_versions(client, served)
+    live = live_version(versions)
+    if number is None:
+        earlier = [
+            version for version in versions if version.published and (live is None or version.number < live.number)
+        ]
+        if not earlier:
+            raise CollectionNotFound(
+                f"{served} has no earlier version to go back to", remedy="kubeflow-corpus versions lists what is kept"
+            )
+        target = earlier[-1]
+    else:
+        target = find_version(client, served, number)
+    if not target.published:
+        raise CollectionNotFound(
+            f"{target.name} was never published: its gate did not pass, or its run did not end",
+            remedy="Choose a published version (kubeflow-corpus versions), or rebuild",
+        )
+    before = live.name if live else ""
+    move_alias(client, served, target.name, before)
+    return before, target.name
+
+
+def summary(version: Version, rows: int) -> dict[str, Any]:
+    """Returns a version as `status` and `versions` show it."""
+    state = (
+        "live" if version.live else "kept" if version.published else "complete" if version.complete else "unfinished"
+    )
+    return {
+        "name": version.name,
+        "version": version.number,
+        "state": state,
+        "rows": rows,
+        "created_at": version.properties.get(schema.CREATED_AT_KEY, ""),
+        "published_at": version.properties.get(schema.PUBLISHED_AT_KEY, ""),
+        "model": version.properties.get(schema.MODEL_KEY, ""),
+        "dimension": int(version.properties.get(schema.DIMENSION_KEY) or 0),
+        "analyzer": version.properties.get(schema.ANALYZER_KEY, ""),
+        "schema_version": version.properties.get(schema.SCHEMA_VERSION_KEY, ""),
+        "chunker_version": version.properties.get(schema.CHUNKER_VERSION_KEY, ""),
+        "token_budget": int(version.properties.get(schema.TOKEN_BUDGET_KEY) or 0),
+    }
