@@ -379,3 +379,8 @@ def keys_filter(field: str, values: Iterable[str]) -> str:
 
 # What no field may hold: control characters but tab and newline, and halves of surrogate pairs.
 CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+def strip_controls(text: str) -> str:
+    """Removes what no field may hold."""
+    return CONTROLS.sub("", text)
