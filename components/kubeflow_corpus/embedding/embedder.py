@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from kubeflow_corpus.errors import EmbedderRefused
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +25,15 @@ class ModelIdentity:
         revision: Commit or digest of the weights; empty where a service does not say.
         dimension: Length of the vectors.
         max_tokens: Tokens that the model reads, special tokens included.
+        dtype: Number format of the weights, for information; empty where unknown.
     """
 
     model: str
     revision: str
     dimension: int
     max_tokens: int
+    # Recorded, not compared: a service that is restarted in float16 gives the same vectors to the fourth digit.
+    dtype: str = field(default="", compare=False)
 
 
 class Embedder(Protocol):
@@ -54,3 +62,51 @@ class Embedder(Protocol):
     def close(self) -> None:
         """Gives connections and memory back."""
         ...
+
+
+class StreamingEmbedder(Embedder, Protocol):
+    """An embedder for whole corpora: memory does not grow with the number of texts."""
+
+    @property
+    def truncated(self) -> int:
+        """How many texts were longer than the model reads, since this embedder was made."""
+        ...
+
+    def embed_stream(self, items: Iterable[tuple[K, str]]) -> Iterator[tuple[list[K], NDArray[np.float32]]]:
+        """Embeds a stream of texts.
+
+        Args:
+            items: Pairs of anything and a non-empty text. Read only as far ahead as keeps the model busy.
+
+        Yields:
+            Pairs of n keys and an array of shape (n, dimension), in the order of `items`.
+
+        Raises:
+            EmbeddingError: A text could not be embedded; `fields` has its ``index`` in the stream and its ``sha256``.
+        """
+        ...
+
+
+def check_texts(texts: Sequence[str], first: int = 0) -> None:
+    """Refuses a text without words: its vector would mean nothing, and a service fails the whole batch for it.
+
+    Args:
+        texts: The texts.
+        first: Index of the first one in the caller's stream.
+
+    Raises:
+        EmbedderRefused: A text is empty or white space.
+    """
+    for index, text in enumerate(texts, first):
+        if not text.strip():
+            raise EmbedderRefused(
+                f"The text at index {index} is empty",
+                remedy="Embed texts that have at least one word",
+                index=index,
+                sha256=text_digest(text),
+            )
+
+
+def text_digest(text: str) -> str:
+    """Returns the sha256 of a text: how an error names it without showing it. Equal to `Chunk.embedding_hash`."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

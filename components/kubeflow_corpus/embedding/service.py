@@ -1,0 +1,190 @@
+"""One HTTP exchange with a model service: pooled connections, bounded answers, no redirects, no secret in an error."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase
+
+from kubeflow_corpus.settings import Secret
+
+CONNECT_SECONDS: Final = 10.0
+# An answer is read in pieces, so that one without end is noticed before it is held.
+_PIECE: Final = 1 << 20
+_EXCERPT: Final = 200
+
+
+class NoAnswer(Exception):
+    """The exchange did not end with an answer.
+
+    Attributes:
+        lost: Whether an open connection broke off (rather than a name, a port or a deadline failing).
+    """
+
+    def __init__(self, cause: str, *, lost: bool) -> None:
+        super().__init__(cause)
+        self.lost = lost
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A status and a body."""
+
+    status: int
+    body: bytes
+    retry_after: float = 0.0
+
+    def json(self) -> Any:
+        """Returns the body as JSON; None where it is none."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+    @property
+    def message(self) -> str:
+        """What the service says about an error, short and in one line."""
+        data = self.json()
+        text = data.get("error", "") if isinstance(data, dict) else self.body[: 4 * _EXCERPT].decode("utf-8", "replace")
+        return " ".join(str(text).split())[:_EXCERPT]
+
+
+class Service:
+    """A model service at a base URL. May be used from many threads.
+
+    Args:
+        url: Base URL. Credentials in it are used and never shown.
+        api_key: Bearer token.
+        connections: Connections that are kept open.
+    """
+
+    def __init__(self, url: str, *, api_key: Secret, connections: int) -> None:
+        self._url = url.rstrip("/")
+        self.shown_url = _without_credentials(self._url)
+        self._session = requests.Session()
+        adapter = HTTPAdapter(pool_connections=1, pool_maxsize=connections)
+        self._session.mount("http://", adapter)
+        self._session.mount("https://", adapter)
+        self._session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity"})
+        self._auth = _Bearer(api_key) if api_key else None
+        # Proxies and certificates of the environment, looked up once instead of for every batch.
+        self._environment = self._session.merge_environment_settings(self._url, {}, None, None, None)
+        self._environment["stream"] = True
+
+    def get(self, path: str, *, timeout: float, limit: int) -> Answer:
+        """Sends a GET; see `post`."""
+        return self._exchange("GET", path, None, timeout, limit)
+
+    def post(self, path: str, body: bytes, *, timeout: float, limit: int) -> Answer:
+        """Sends a POST with a JSON body.
+
+        Args:
+            path: Path below the base URL.
+            body: JSON, UTF-8.
+            timeout: Seconds for the whole exchange.
+            limit: Bytes that an answer may have.
+
+        Returns:
+            Whatever the service answered, redirects included.
+
+        Raises:
+            NoAnswer: It did not answer, or broke off.
+        """
+        return self._exchange("POST", path, body, timeout, limit)
+
+    def close(self) -> None:
+        """Closes the kept connections; a later exchange opens new ones."""
+        self._session.close()
+
+    def _exchange(self, method: str, path: str, body: bytes | None, timeout: float, limit: int) -> Answer:
+        deadline = time.monotonic() + timeout
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        request = requests.Request(method, self._url + path, data=body, headers=headers, auth=self._auth)
+        try:
+            response = self._session.send(
+                self._session.prepare_request(request),
+                timeout=(min(CONNECT_SECONDS, timeout), timeout),
+                allow_redirects=False,
+                **self._environment,
+            )
+            with response:
+                data = _read(response, limit, deadline)
+        except requests.Timeout as error:
+            raise NoAnswer(f"no answer within {timeout:.3g} s", lost=False) from error
+        except requests.RequestException as error:
+            raise NoAnswer(_cause(error), lost=_is_lost(error)) from error
+        return Answer(response.status_code, data, _retry_after(response.headers.get("Retry-After", "")))
+
+
+class _Bearer(AuthBase):
+    """Sets the token itself: without an auth object, requests would let a .netrc file replace it."""
+
+    def __init__(self, key: Secret) -> None:
+        self._key = key
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._key.reveal()}"
+        return request
+
+
+def _read(response: requests.Response, limit: int, deadline: float) -> bytes:
+    pieces, size = [], 0
+    for piece in response.iter_content(_PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise NoAnswer(f"an answer of more than {limit:,} bytes", lost=False)
+        if time.monotonic() > deadline:
+            raise NoAnswer("an answer that does not end", lost=False)
+    return b"".join(pieces)
+
+
+def _root(error: BaseException) -> BaseException:
+    """Returns the innermost reason: requests wraps urllib3, which wraps the socket's error."""
+    seen = {id(error)}
+    while True:
+        inner = getattr(error, "reason", None) or error.__cause__ or error.__context__
+        if not isinstance(inner, BaseException):
+            inner = next((item for item in error.args if isinstance(item, BaseException)), None)
+        if inner is None or id(inner) in seen:
+            return error
+        seen.add(id(inner))
+        error = inner
+
+
+def _cause(error: BaseException) -> str:
+    root = _root(error)
+    text = str(root) if isinstance(root, OSError) else ""
+    return text or type(root).__name__
+
+
+def _is_lost(error: BaseException) -> bool:
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
+        return True
+    root = _root(error)
+    return isinstance(root, ConnectionError) and not isinstance(root, ConnectionRefusedError)
+
+
+def _retry_after(value: str) -> float:
+    """Returns the seconds that a Retry-After header asks for, a number or a date; 0 where it says nothing."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except (TypeError, ValueError):
+            return 0.0
+    return max(0.0, seconds) if math.isfinite(seconds) else 0.0
+
+
+def _without_credentials(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
