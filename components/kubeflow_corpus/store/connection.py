@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -73,6 +75,7 @@ def connect(settings: Settings) -> MilvusClient:
     uri = settings.require_milvus_uri()
     if settings.embedded_milvus:
         check_embedded_path(Path(uri))
+    load_pymilvus()
     from pymilvus import MilvusClient
 
     # pymilvus and Milvus Lite log every failed call with a traceback, also those that are handled; the error that is
@@ -90,6 +93,22 @@ def connect(settings: Settings) -> MilvusClient:
             db_name=settings.milvus_database,
             timeout=CONNECT_TIMEOUT_SECONDS,
         )
+
+
+def load_pymilvus() -> None:
+    """Imports pymilvus for the first time: it parses MILVUS_URI while it is imported, and refuses a path."""
+    if "pymilvus" in sys.modules:
+        return
+    uri = os.environ.get("MILVUS_URI")
+    # Empty and not absent: pymilvus also reads a .env file, which fills in what is absent.
+    os.environ["MILVUS_URI"] = ""
+    try:
+        import_module("pymilvus")
+    finally:
+        if uri is None:
+            del os.environ["MILVUS_URI"]
+        else:
+            os.environ["MILVUS_URI"] = uri
 
 
 def disconnect(client: MilvusClient, settings: Settings) -> None:
