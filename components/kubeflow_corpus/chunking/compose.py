@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kubeflow_corpus.terms import identifier_parts
+from kubeflow_corpus.terms import distinct_identifier_parts
 from kubeflow_corpus.tokens import TokenCounter
 
 # The tokens that frame every input of a BERT-like model: [CLS] and [SEP].
@@ -31,8 +32,7 @@ class Budget:
 
     def header(self, title: str, section_path: str) -> str:
         """Returns the line that an embedding text starts with, cut to its share of the budget."""
-        text = SEPARATOR.join(part for part in (title, section_path) if part)
-        return self.counter.truncate(text, self.tokens // HEADER_SHARE)
+        return self.counter.truncate(_joined(title, section_path), self.tokens // HEADER_SHARE)
 
     def room(self, header: str) -> int:
         """Returns how many tokens of content fit below a header."""
@@ -42,8 +42,36 @@ class Budget:
         """Returns header and content as the model will read them, and whether the content had to be cut."""
         room = self.room(header)
         cut = self.counter.count(content) > room
-        body = self.counter.truncate(content, room) if cut else content
-        return (f"{header}\n{body}" if header else body), cut
+        return framed(header, self.counter.truncate(content, room) if cut else content), cut
+
+    def headers(self, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Header]:
+        """Returns the header of each place (title, section path) of a document, counted in one call.
+
+        A chunker that has counted its content needs nothing else: `framed` puts the two together.
+        """
+        wanted = list(dict.fromkeys(places))
+        texts = [_joined(title, path) for title, path in wanted]
+        share = self.tokens // HEADER_SHARE
+        headers = {}
+        for place, text, count in zip(wanted, texts, self.counter.count_many(texts), strict=True):
+            if count > share:
+                text = self.counter.truncate(text, share)
+                count = self.counter.count(text)
+            headers[place] = Header(text, self.tokens - SPECIAL_TOKENS - count)
+        return headers
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What an embedding text starts with, and how many tokens of content fit below it."""
+
+    text: str
+    room: int
+
+
+def framed(header: str, content: str) -> str:
+    """Returns an embedding text: header and content."""
+    return f"{header}\n{content}" if header else content
 
 
 def search_text(title: str, section_path: str, content: str, *, identifiers: bool = True) -> str:
@@ -61,11 +89,17 @@ def search_text(title: str, section_path: str, content: str, *, identifiers: boo
     lines = [title, title, section_path, content]
     if identifiers:
         # Once each: the parts make an identifier findable and must not outweigh the words of the text.
-        lines.append(" ".join(dict.fromkeys(identifier_parts(f"{title}\n{section_path}\n{content}"))))
+        lines.append(" ".join(distinct_identifier_parts(f"{title}\n{section_path}\n{content}")))
     return fit_bytes("\n".join(line for line in lines if line), MAX_TEXT_BYTES)
 
 
 def fit_bytes(text: str, limit: int) -> str:
     """Returns the longest prefix of a text that has at most `limit` UTF-8 bytes."""
+    if len(text) * 4 <= limit:
+        return text
     data = text.encode("utf-8", "replace")
     return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
+
+
+def _joined(title: str, section_path: str) -> str:
+    return SEPARATOR.join(part for part in (title, section_path) if part)

@@ -1,0 +1,135 @@
+"""Heading anchors as the site generators make them.
+
+Hugo (goldmark, ``autoHeadingIDType: github``) slugs the raw last line of a heading, so link targets and HTML names are
+part of an id; Docusaurus (github-slugger) slugs the text that a reader sees. Both number duplicates, differently.
+
+Sources: hugo ``markup/goldmark/autoid.go``, goldmark ``parser/atx_heading.go``, github-slugger ``index.js`` and
+``script/generate-regex.js``, docusaurus ``mdx-loader/src/remark/headings`` and ``utils/src/markdownUtils.ts``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+# `{#id}`, `{#id .class key="value"}`: goldmark reads attributes at the end of a heading's last line.
+_GOLDMARK_ATTRIBUTES: Final = re.compile(r"\s*(?<!\\)\{([^{}]*)\}\s*$")
+_GOLDMARK_ID: Final = re.compile(r"""(?:^|[\s,])(?:#([^\s#.={},"']+)|id\s*=\s*"?([^\s"]+)"?)""")
+# docusaurus: /\s*\{#(?<id>(?:.(?!\{#|\}))*.)\}$/
+_DOCUSAURUS_ID: Final = re.compile(r"\s*\{#([^{}\n]{1,500})\}$")
+# github-slugger strips these general categories ...
+_STRIPPED: Final = frozenset(
+    ("No", "Pe", "Pf", "Pi", "Ps", "Po", "Pd", "Sc", "Sk", "Sm", "So", "Cc", "Co", "Cf", "Cn", "Cs", "Zl", "Zp", "Zs")
+)
+# ... but not what Unicode calls alphabetic: circled and squared Latin letters.
+_ALPHABETIC_SYMBOLS: Final = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+
+
+@dataclass(frozen=True, slots=True)
+class HeadingSource:
+    """What an anchor is made from.
+
+    Attributes:
+        raw: The last line of the heading's Markdown, without markers.
+        text: What a reader sees of the heading.
+    """
+
+    raw: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """An anchor, and the heading's text without an explicit id."""
+
+    id: str
+    text: str
+
+
+class Anchors(Protocol):
+    """Gives the anchors of one page, heading by heading, in document order."""
+
+    def next(self, heading: HeadingSource) -> Anchor:
+        """Returns the anchor of the next heading."""
+        ...
+
+
+@dataclass(slots=True)
+class HugoAnchors:
+    """Anchors of one page as Hugo makes them."""
+
+    _taken: set[str] = field(default_factory=set)
+
+    def next(self, heading: HeadingSource) -> Anchor:
+        """Returns the anchor of the next heading."""
+        match = _GOLDMARK_ATTRIBUTES.search(heading.raw)
+        if match is not None:
+            explicit = _GOLDMARK_ID.search(match.group(1))
+            text = _GOLDMARK_ATTRIBUTES.sub("", heading.text)
+            if explicit is not None:
+                name = explicit.group(1) or explicit.group(2)
+                self._taken.add(name)
+                return Anchor(name, text)
+            if match.group(1).lstrip().startswith("."):
+                return Anchor(self._generate(heading.raw[: match.start()]), text)
+        return Anchor(self._generate(heading.raw), heading.text)
+
+    def _generate(self, raw: str) -> str:
+        base = goldmark_slug(raw) or "heading"
+        name, number = base, 0
+        while name in self._taken:
+            number += 1
+            name = f"{base}-{number}"
+        self._taken.add(name)
+        return name
+
+
+@dataclass(slots=True)
+class DocusaurusAnchors:
+    """Anchors of one page as Docusaurus makes them (and, but for explicit ids, GitHub)."""
+
+    _seen: dict[str, int] = field(default_factory=dict)
+
+    def next(self, heading: HeadingSource) -> Anchor:
+        """Returns the anchor of the next heading."""
+        match = _DOCUSAURUS_ID.search(heading.text)
+        if match is not None:
+            return Anchor(match.group(1), heading.text[: match.start()])
+        base = github_slug(heading.text)
+        name = base
+        while name in self._seen:
+            self._seen[base] += 1
+            name = f"{base}-{self._seen[base]}"
+        self._seen[name] = 0
+        return Anchor(name, heading.text)
+
+
+def goldmark_slug(raw: str) -> str:
+    """Returns the id that Hugo makes of a heading's source line, before duplicates are numbered."""
+    out = []
+    for char in raw.strip(" \t\n\r\v\f\x85\xa0"):
+        if char in "- ":
+            out.append("-")
+        elif char == "_" or unicodedata.category(char) == "Nd" or unicodedata.category(char)[0] == "L":
+            out.append(_lower_rune(char))
+    return "".join(out)
+
+
+def github_slug(text: str) -> str:
+    """Returns the slug that github-slugger makes of a text, before duplicates are numbered."""
+    kept = (char for char in text.lower() if char in "- " or not _is_stripped(char))
+    return "".join(kept).replace(" ", "-")
+
+
+def _is_stripped(char: str) -> bool:
+    if unicodedata.category(char) not in _STRIPPED:
+        return False
+    return not any(first <= ord(char) <= last for first, last in _ALPHABETIC_SYMBOLS)
+
+
+def _lower_rune(char: str) -> str:
+    # Go lowers rune by rune: one in, one out.
+    lowered = char.lower()
+    return lowered if len(lowered) == 1 else lowered[0]

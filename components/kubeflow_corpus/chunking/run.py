@@ -1,0 +1,140 @@
+"""Which chunker reads which document, one at a time or a whole source."""
+
+from __future__ import annotations
+
+import multiprocessing
+import posixpath
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, Final, Protocol, cast
+
+from kubeflow_corpus.chunking.compose import Budget
+from kubeflow_corpus.records import Chunked, Document, Skip
+from kubeflow_corpus.tokens import WordPieceCounter, wordpiece_counter
+
+# Recorded in every collection: another number rebuilds it.
+CHUNKER_VERSION: Final = "1"
+
+_PACKAGE: Final = "kubeflow_corpus.chunking"
+# Source type and file extension to the module that cuts such documents; "" is any extension.
+CHUNKERS: Final[Mapping[tuple[str, str], str]] = {
+    ("docs", ".md"): "markdown",
+    ("docs", ".mdx"): "markdown",
+    ("docs", ".markdown"): "markdown",
+    ("docs", ".json"): "release_info",
+    ("issue", ""): "threads",
+    ("manifest", ""): "manifests",
+    ("code", ""): "symbols",
+}
+# Documents that go to a worker process at once: enough to outweigh the way there.
+_BATCH_CHARS: Final = 200_000
+_BATCH_DOCUMENTS: Final = 64
+# Batches in flight for each worker: what bounds memory.
+_AHEAD: Final = 3
+
+
+class _Chunker(Protocol):
+    def chunk(self, document: Document, budget: Budget) -> Chunked: ...
+
+
+def chunk_document(document: Document, budget: Budget) -> Chunked:
+    """Cuts one document by its own structure.
+
+    Args:
+        document: A page, a thread, a source file or a manifest.
+        budget: How many tokens the embedding model reads.
+
+    Returns:
+        Its rows; or a skip where there is no chunker for such a document.
+    """
+    extension = posixpath.splitext(document.path)[1].lower()
+    name = CHUNKERS.get((document.source_type, extension)) or CHUNKERS.get((document.source_type, ""))
+    if name is None:
+        detail = f"{document.source_type} {extension or 'without extension'}"
+        return Chunked(skipped=Skip(document.document_id, document.path, "no chunker", detail))
+    return cast(_Chunker, import_module(f"{_PACKAGE}.{name}")).chunk(document, budget)
+
+
+def chunk_documents(documents: Iterable[Document], budget: Budget, workers: int = 1) -> Iterator[Chunked]:
+    """Cuts the documents of a source, in order.
+
+    Documentation pages are held until all are read: a Hugo section page may hide those below it.
+
+    Args:
+        documents: Documents; they are read as results are asked for.
+        budget: How many tokens the embedding model reads.
+        workers: Processes; 1 stays in this one.
+
+    Yields:
+        What became of each document.
+    """
+    prepared = _with_cascades(documents)
+    if workers <= 1:
+        for document in prepared:
+            yield chunk_document(document, budget)
+        return
+    counter = None if isinstance(budget.counter, WordPieceCounter) else budget.counter
+    # Spawned, not forked: the tokenizer runs threads, and a fork of those may hang.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _start_worker, (counter, budget.tokens)) as pool:
+        running: deque[Future[list[Chunked]]] = deque()
+        for batch in _batches(prepared):
+            running.append(pool.submit(_chunk_batch, batch))
+            if len(running) >= workers * _AHEAD:
+                yield from running.popleft().result()
+        while running:
+            yield from running.popleft().result()
+
+
+def _with_cascades(documents: Iterable[Document]) -> Iterator[Document]:
+    pages: list[Document] = []
+    for document in documents:
+        if document.source_type == "docs":
+            pages.append(document)
+        else:
+            yield document
+    if pages:
+        yield from _cascaded(pages)
+
+
+def _cascaded(pages: list[Document]) -> Iterator[Document]:
+    from kubeflow_corpus.chunking.pages import HUGO, Site, cascades
+
+    handed = [(page.source, cascade) for page in pages if Site.of(page).generator == HUGO for cascade in cascades(page)]
+    for page in pages:
+        values: dict[str, Any] = {}
+        if handed:
+            site = Site.of(page)
+            for source, cascade in sorted(handed, key=lambda item: len(item[1].folder)):
+                if source == page.source and cascade.covers(page.path, site):
+                    values.update(cascade.values)
+        yield replace(page, metadata={**page.metadata, "cascade": values}) if values else page
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += len(document.text)
+        if size >= _BATCH_CHARS or len(batch) >= _BATCH_DOCUMENTS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+_worker_budget: Budget | None = None
+
+
+def _start_worker(counter: Any, tokens: int) -> None:
+    global _worker_budget
+    _worker_budget = Budget(counter or wordpiece_counter(), tokens)
+
+
+def _chunk_batch(batch: list[Document]) -> list[Chunked]:
+    assert _worker_budget is not None
+    return [chunk_document(document, _worker_budget) for document in batch]

@@ -1,0 +1,82 @@
+"""A page's source as it is rewritten before Markdown is parsed: line for line, with every drop counted.
+
+A rewrite may shorten or blank a line; it never adds or removes one, so that line numbers stay those of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+_FENCE: Final = re.compile(r"^[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})([^\n]*)$")
+_CONTROL: Final = {code: None for code in range(32) if chr(code) not in "\t\n"} | {0x7F: None}
+
+
+@dataclass(slots=True)
+class Rewritten:
+    """The lines of a page's body after a rewrite.
+
+    Attributes:
+        lines: As many lines as the body has.
+        reasons: For a line that the rewrite emptied (index from 0), the rule that did it.
+        counts: How often each rule dropped something.
+    """
+
+    lines: list[str]
+    reasons: dict[int, str] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def emptied(self, before: list[str], reason: str) -> None:
+        """Notes the lines that were text before a rewrite and are blank now."""
+        for index, (old, new) in enumerate(zip(before, self.lines, strict=True)):
+            if old.strip() and not new.strip():
+                self.reasons.setdefault(index, reason)
+
+
+def clean_lines(text: str) -> list[str]:
+    """Returns the lines of a document, without line ends, control characters or lone surrogates."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = text.encode("utf-8", "replace").decode("utf-8").translate(_CONTROL)
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines
+
+
+def fenced_lines(lines: list[str]) -> list[bool]:
+    """Returns for each line whether it belongs to a code fence, its opening and closing lines included.
+
+    Fences inside list items and quotes count too; one that is never closed reaches to the end.
+    """
+    out: list[bool] = []
+    open_fence = ""
+    for line in lines:
+        match = _FENCE.match(line) if ("```" in line or "~~~" in line) else None
+        if not open_fence:
+            starts = match is not None and not (match.group(1)[0] == "`" and "`" in match.group(2))
+            out.append(starts)
+            open_fence = match.group(1) if starts and match is not None else ""
+            continue
+        out.append(True)
+        if match is not None and match.group(1).startswith(open_fence) and not match.group(2).strip():
+            open_fence = ""
+    return out
+
+
+def unfenced_runs(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """Yields the spans ``[start, end)`` of lines outside code fences."""
+    fenced = fenced_lines(lines)
+    start = 0
+    for index, inside in enumerate([*fenced, True]):
+        if inside:
+            if start < index:
+                yield start, index
+            start = index + 1
+
+
+def padded(text: str, original: str) -> str:
+    """Returns a replacement with as many line ends as what it replaces: the text first, blank lines after it."""
+    return " ".join(text.split("\n")) + "\n" * original.count("\n")
