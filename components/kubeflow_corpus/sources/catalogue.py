@@ -525,4 +525,6 @@ def _kind(value: Any) -> str:
         return "a list"
     if isinstance(value, bool):
         return "true or false"
+    if isinstance(value, str):
+        return "text"
     return "a number" if isinstance(value, int | float) else f"a {type(value).__name__}"

@@ -309,15 +309,14 @@ class Git:
     def _wait(self, process: subprocess.Popen[bytes], command: str, out: IO[bytes], err: IO[bytes]) -> None:
         end = time.monotonic() + self._limits.seconds
         while True:
-            try:
+            with _ignored(subprocess.TimeoutExpired):
                 process.wait(_POLL_SECONDS)
-                return
-            except subprocess.TimeoutExpired:
-                pass
-            if time.monotonic() > end:
-                raise self._unreachable(f"took longer than {self._limits.seconds:g} seconds for {command}")
             if _size(self._folder) + _length(out) + _length(err) > self._limits.transfer_bytes:
                 raise self._refused(f"sends more than {self._limits.transfer_bytes} bytes")
+            if process.returncode is not None:
+                return
+            if time.monotonic() > end:
+                raise self._unreachable(f"took longer than {self._limits.seconds:g} seconds for {command}")
 
     def _unreachable(self, how: str) -> SourceUnreachable:
         source, shown = self._names()
