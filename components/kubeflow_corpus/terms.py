@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 # The closed list of `product_area`: what a catalogue may name and a filter may ask for.
@@ -29,6 +30,7 @@ _RELEASE: Final = re.compile(r"v?(\d+(?:\.\d+)+)((?:-|\.)?(?:rc|alpha|beta|dev)[
 _API_MAJOR: Final = re.compile(r"v\d+", re.IGNORECASE)
 _IDENTIFIER: Final = re.compile(r"[A-Za-z0-9]+(?:[._/\-][A-Za-z0-9]+)*|[A-Za-z0-9_]+(?:[._/\-][A-Za-z0-9_]+)*")
 # An acronym, a capitalised or lower-case word, or digits: `HTTPGet2` is HTTP, Get, 2.
+_SEGMENTS: Final = re.compile(r"[./\-]")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -67,8 +69,29 @@ def identifier_parts(text: str) -> Iterator[str]:
         Words in order of appearance, repeated as often as they appear.
     """
     for name in _IDENTIFIER.findall(text):
-        for segment in re.split(r"[./\-]", name):
-            words = _WORD.findall(segment)
-            if len(words) > 1:
-                yield from (word.lower() for word in words)
-                yield "".join(words).lower()
+        yield from _name_parts(name)
+
+
+def distinct_identifier_parts(text: str) -> tuple[str, ...]:
+    """Returns what `identifier_parts` yields, each word once, in order of first appearance.
+
+    Args:
+        text: Any text.
+    """
+    parts: dict[str, None] = {}
+    for name in dict.fromkeys(_IDENTIFIER.findall(text)):
+        for part in _name_parts(name):
+            parts[part] = None
+    return tuple(parts)
+
+
+@lru_cache(maxsize=65_536)
+def _name_parts(name: str) -> tuple[str, ...]:
+    """Returns the parts of one name; a corpus repeats its names a hundred times."""
+    parts: list[str] = []
+    for segment in _SEGMENTS.split(name):
+        words = _WORD.findall(segment)
+        if len(words) > 1:
+            parts.extend(word.lower() for word in words)
+            parts.append("".join(words).lower())
+    return tuple(parts)

@@ -1,0 +1,340 @@
+"""Lines of a code or manifest file, what each costs in tokens, and the rows that are cut from them.
+
+A WordPiece tokenizer never joins across punctuation or white space, so the cost of a text is the sum of the costs of
+its words. Counting every line once and every word once a process makes exact cuts six times cheaper than asking the
+tokenizer for every candidate.
+"""
+
+from __future__ import annotations
+
+import string
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import cache
+from itertools import accumulate
+from typing import Final
+
+from kubeflow_corpus.chunking.compose import (
+    HEADER_SHARE,
+    MAX_TEXT_BYTES,
+    SEPARATOR,
+    SPECIAL_TOKENS,
+    Budget,
+    fit_bytes,
+    search_text,
+)
+from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Removed, Skip, seal
+from kubeflow_corpus.terms import PRODUCT_AREAS
+from kubeflow_corpus.tokens import TokenCounter
+
+# Punctuation, the underscore among it, is one token a character to a WordPiece tokenizer, and ends a word.
+_MARKS: Final = string.punctuation.encode()
+_MARKS_TO_SPACES: Final = bytes.maketrans(_MARKS, b" " * len(_MARKS))
+# Control characters are dropped inside words: like accents and wide characters, they are left to the tokenizer.
+_CONTROLS: Final = bytes(code for code in (*range(32), 127) if code not in b"\t\r\n")
+# Words and lines that are remembered, each.
+_MEMO_WORDS: Final = 200_000
+
+# A line longer than this is data, not code, and no reader is shown it.
+MAX_LINE_BYTES: Final = 16_384
+# Longest values of the VARCHAR fields, in bytes.
+_MAX_KEY_BYTES: Final = 1_024
+_MAX_PATH_BYTES: Final = 2_048
+_MAX_FIELD_BYTES: Final = 512
+_ELLIPSIS: Final = ".../"
+
+
+class WordCosts(dict[bytes, int]):
+    """Token counts of words, filled as words are met."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        super().__init__()
+        self._counter = counter
+        self._lines: dict[str, int] = {}
+
+    def __missing__(self, word: bytes) -> int:
+        if len(self) >= _MEMO_WORDS:
+            self.clear()
+        cost = self[word] = self._counter.count(word.decode("ascii"))
+        return cost
+
+    def cost(self, text: str) -> int:
+        """Returns the number of tokens of a text, exactly."""
+        data = text.encode("utf-8", "replace")
+        if not data.isascii() or len(data.translate(None, _CONTROLS)) < len(data):
+            return self._counter.count(text)
+        marks = len(data) - len(data.translate(None, _MARKS))
+        return marks + sum(map(self.__getitem__, data.translate(_MARKS_TO_SPACES).split()))
+
+    def line_costs(self, lines: list[str]) -> list[int]:
+        """Returns the number of tokens of each line; code repeats its lines, so they are remembered too."""
+        memo = self._lines
+        if len(memo) >= _MEMO_WORDS:
+            memo.clear()
+        costs: list[int] = []
+        for line in lines:
+            cost = memo.get(line)
+            if cost is None:
+                cost = memo[line] = self.cost(line)
+            costs.append(cost)
+        return costs
+
+
+def word_costs(counter: TokenCounter) -> WordCosts:
+    """Returns the process-wide memo of one counter."""
+    if not isinstance(counter, Hashable):
+        return WordCosts(counter)
+    return _shared_costs(counter)
+
+
+@cache
+def _shared_costs(counter: TokenCounter) -> WordCosts:
+    return WordCosts(counter)
+
+
+class SourceText:
+    """The lines of a file and a running sum of their token counts.
+
+    Attributes:
+        lines: Lines without their ends; a BOM and NUL characters are left out.
+        data: The same lines as UTF-8, for parsers; row numbers agree with `lines`.
+        long: Indices of the lines that are too long to be shown.
+    """
+
+    def __init__(self, text: str, counter: TokenCounter) -> None:
+        text = text.removeprefix("\ufeff").replace("\0", "")
+        if not text.isascii():
+            text = text.encode("utf-8", "replace").decode("utf-8")
+        lines = text.split("\n")
+        if lines and not lines[-1]:
+            lines.pop()
+        self.lines = [line[:-1] if line.endswith("\r") else line for line in lines]
+        self.long = frozenset(
+            index for index, line in enumerate(self.lines) if len(line) * 4 > MAX_LINE_BYTES and _too_long(line)
+        )
+        for index in self.long:
+            self.lines[index] = ""
+        self.costs = word_costs(counter)
+        self._sums = list(accumulate(self.costs.line_costs(self.lines), initial=0))
+
+    @property
+    def data(self) -> bytes:
+        """The lines as UTF-8."""
+        return ("\n".join(self.lines) + "\n").encode("utf-8")
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def cost(self, start: int, end: int) -> int:
+        """Returns the tokens of a half-open range of lines."""
+        return self._sums[end] - self._sums[start]
+
+    def text(self, start: int, end: int) -> str:
+        """Returns a half-open range of lines without blank lines around it, byte for byte otherwise."""
+        start, end = self.tight(start, end)
+        return "\n".join(self.lines[start:end])
+
+    def tight(self, start: int, end: int) -> tuple[int, int]:
+        """Returns the range without the blank lines at its ends."""
+        while end > start and self.blank(end - 1):
+            end -= 1
+        while start < end and self.blank(start):
+            start += 1
+        return start, end
+
+    def blank(self, index: int) -> bool:
+        """Whether a line holds nothing but white space."""
+        return not self.lines[index].strip()
+
+
+def _too_long(line: str) -> bool:
+    return len(line.encode("utf-8", "replace")) > MAX_LINE_BYTES
+
+
+class Rows:
+    """Builds the rows of one document: headers, the three texts, keys, links, counts."""
+
+    def __init__(self, document: Document, budget: Budget, source: SourceText) -> None:
+        self.document = document
+        self.budget = budget
+        self.source = source
+        self.costs = source.costs
+        self.title = fit_bytes(f"{document.repo}/{document.path}" if document.repo else document.path, _MAX_PATH_BYTES)
+        self.counts: Counter[str] = Counter()
+        self.removed: list[Removed] = []
+        self._chunks: list[Chunk] = []
+        self._titles = [(title, self.costs.cost(title)) for title in _shorter_titles(self.title)]
+        self._headers: dict[str, tuple[str, int]] = {}
+        self._views: set[tuple[str, str]] = set()
+        self._units: set[str] = set()
+        areas = document.metadata.get("product_area", ())
+        self._areas = tuple(area for area in areas if area in PRODUCT_AREAS)
+        self._versions = tuple(document.metadata.get("version", ()))
+        self._updated_at = str(document.metadata.get("updated_at", ""))
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def room(self, section_path: str) -> int:
+        """Returns how many tokens of content fit below the header of a section."""
+        return self.budget.tokens - SPECIAL_TOKENS - self._header(section_path)[1]
+
+    def unit(self, anchor: str) -> str:
+        """Returns a unit key that no other unit of the document has: a repeated name gets ``~2``, ``~3``, ..."""
+        base = fit_bytes(f"{self.document.document_id}#{anchor}", _MAX_KEY_BYTES - 8)
+        unit_id, number = base, 1
+        while unit_id in self._units:
+            number += 1
+            unit_id = f"{base}~{number}"
+        self._units.add(unit_id)
+        return unit_id
+
+    def remove(self, reason: str, start: int, end: int) -> None:
+        """Records that a rule left out a half-open range of lines."""
+        if end > start:
+            self.removed.append(Removed(reason, start + 1, end))
+            self.counts[reason] += 1
+
+    def add(
+        self,
+        unit_id: str,
+        section_path: str,
+        content: str,
+        span: tuple[int, int],
+        fields: Mapping[str, FieldValue],
+        view: str = "",
+        cite: tuple[int, int] | None = None,
+        cost: int | None = None,
+    ) -> None:
+        """Adds one row.
+
+        Args:
+            unit_id: Key from `unit`.
+            section_path: Breadcrumb below the title.
+            content: What a reader sees.
+            span: Half-open range of lines that the row covers.
+            fields: Own fields of the collection.
+            view: Wanted name of the view; a number is appended to one that is taken.
+            cite: Half-open range of lines to link to, where it is not the span without blank ends.
+            cost: Tokens of the content, where the caller knows them.
+        """
+        start, end = cite or self.source.tight(*span)
+        section_path = fit_bytes(section_path, _MAX_PATH_BYTES)
+        content = fit_bytes(content, MAX_TEXT_BYTES)
+        url = self.document.url
+        self._chunks.append(
+            Chunk(
+                document_id=self.document.document_id,
+                unit_id=unit_id,
+                view=self._free_view(unit_id, view),
+                chunk_index=0,
+                start_line=span[0] + 1,
+                end_line=span[1],
+                title=self.title,
+                section_path=section_path,
+                content_text=content,
+                search_text=search_text(self.title, section_path, content),
+                embedding_text=self._embedding_text(section_path, content, cost),
+                citation_url=fit_bytes(f"{url}#L{start + 1}-L{max(end, start + 1)}", _MAX_KEY_BYTES) if url else "",
+                file_path=self.document.path,
+                repo=self.document.repo,
+                source=self.document.source,
+                source_type=self.document.source_type,
+                product_area=self._areas,
+                version=self._versions,
+                revision=self.document.revision,
+                updated_at=self._updated_at,
+                fields={name: _fit(value) for name, value in fields.items()},
+            )
+        )
+
+    def result(self) -> Chunked:
+        """Returns the sealed rows, or a skip where nothing is left to show."""
+        if self.source.long:
+            self.counts["long_line"] += len(self.source.long)
+        if not self._chunks:
+            reason = self.removed[0].reason if self.removed else "empty"
+            return Chunked(skipped=self.skip(reason), counts=dict(self.counts))
+        return Chunked(tuple(seal(self._chunks)), tuple(self.removed), counts=dict(self.counts))
+
+    def skip(self, reason: str, detail: str = "") -> Skip:
+        """Returns the record of a document that gives no row."""
+        return Skip(self.document.document_id, self.document.path, reason, detail)
+
+    def _free_view(self, unit_id: str, view: str) -> str:
+        view = fit_bytes(view, 200)
+        name, number = view, 1
+        while (unit_id, name) in self._views:
+            number += 1
+            name = f"{view}~{number}" if view else str(number)
+        self._views.add((unit_id, name))
+        return name
+
+    def _embedding_text(self, section_path: str, content: str, cost: int | None) -> str:
+        header, header_cost = self._header(section_path)
+        room = self.budget.tokens - SPECIAL_TOKENS - header_cost
+        if (self.costs.cost(content) if cost is None else cost) > room:
+            self.counts["truncated"] += 1
+            content = self.budget.counter.truncate(content, room)
+        return f"{header}\n{content}" if header else content
+
+    def _header(self, section_path: str) -> tuple[str, int]:
+        """Returns the header line and its cost: folders give way before the name of the symbol does."""
+        header = self._headers.get(section_path)
+        if header is None:
+            limit = self.budget.tokens // HEADER_SHARE
+            section_cost = self.costs.cost(f"{SEPARATOR}{section_path}") if section_path else 0
+            fitting = ((title, cost) for title, cost in self._titles if cost + section_cost <= limit)
+            title, cost = next(fitting, ("", limit))
+            header = (_breadcrumb(title, section_path), cost + section_cost)
+            if not title:
+                text = self.budget.counter.truncate(_breadcrumb(section_path, self._titles[-1][0]), limit)
+                header = (text, self.budget.counter.count(text))
+            self._headers[section_path] = header
+        return header
+
+
+def _shorter_titles(title: str) -> Iterator[str]:
+    """Yields a title and what remains of it as its folders are left out one by one."""
+    yield title
+    while "/" in title:
+        title = title.partition("/")[2]
+        yield _ELLIPSIS + title
+
+
+def _breadcrumb(*parts: str) -> str:
+    return SEPARATOR.join(part for part in parts if part)
+
+
+def _fit(value: FieldValue) -> FieldValue:
+    return fit_bytes(value, _MAX_FIELD_BYTES) if isinstance(value, str) else value
+
+
+def pack(
+    source: SourceText, starts: Iterable[int], end: int, room: int, rest: int, strong: frozenset[int] = frozenset()
+) -> list[tuple[int, int]]:
+    """Packs consecutive atoms of lines into as few ranges as fit, without cutting an atom.
+
+    Args:
+        source: The lines.
+        starts: First lines of the atoms, ascending; the first is the start of the range.
+        end: End of the range, exclusive.
+        room: Tokens that fit into the first range.
+        rest: Tokens that fit into each further range, below its repeated lines.
+        strong: Starts at which a range that is half full ends although more would fit.
+
+    Returns:
+        Half-open ranges that partition the lines from the first start to `end`.
+    """
+    bounds = sorted({start for start in starts if start < end})
+    ranges: list[tuple[int, int]] = []
+    begin = bounds[0]
+    for index, start in enumerate(bounds[1:], 1):
+        limit = room if not ranges else rest
+        following = bounds[index + 1] if index + 1 < len(bounds) else end
+        full = source.cost(begin, following) > limit
+        if full or (start in strong and source.cost(begin, start) * 2 > limit):
+            ranges.append((begin, start))
+            begin = start
+    ranges.append((begin, end))
+    return ranges
