@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from kubeflow_corpus.errors import ArtifactError
+from kubeflow_corpus.errors import ArtifactError, InvalidVector
 from kubeflow_corpus.records import Chunk, Document
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+R = TypeVar("R")
 
 _LEVEL: Final = 3
 _VECTOR_ROWS_PER_GROUP: Final = 1024
@@ -53,6 +55,8 @@ def read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
         with path.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as stream:
             for text in io.TextIOWrapper(stream, "utf-8", errors="surrogatepass"):
                 row = json.loads(text)
+                if not isinstance(row, dict):
+                    raise ValueError("a line is no object")
                 if row.get(_END) == count:
                     return
                 count += 1
@@ -71,13 +75,29 @@ def _damaged(path: Path, how: str) -> ArtifactError:
 
 
 def read_documents(path: Path) -> Iterator[Document]:
-    """Streams documents."""
-    return (Document.from_dict(row) for row in read_jsonl(path))
+    """Streams documents.
+
+    Raises:
+        ArtifactError: The file is damaged, or another release of this package wrote it.
+    """
+    return _records(path, Document.from_dict)
 
 
 def read_chunks(path: Path) -> Iterator[Chunk]:
-    """Streams chunks."""
-    return (Chunk.from_dict(row) for row in read_jsonl(path))
+    """Streams chunks.
+
+    Raises:
+        ArtifactError: The file is damaged, or another release of this package wrote it.
+    """
+    return _records(path, Chunk.from_dict)
+
+
+def _records(path: Path, read: Callable[[dict[str, Any]], R]) -> Iterator[R]:
+    for row in read_jsonl(path):
+        try:
+            yield read(row)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise _damaged(path, f"a row has other fields than this release writes ({error})") from error
 
 
 def write_vectors(path: Path, batches: Iterable[tuple[list[str], NDArray[np.float32]]], dimension: int) -> int:
@@ -90,6 +110,9 @@ def write_vectors(path: Path, batches: Iterable[tuple[list[str], NDArray[np.floa
 
     Returns:
         The number of vectors written.
+
+    Raises:
+        InvalidVector: A batch has another shape.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -99,8 +122,10 @@ def write_vectors(path: Path, batches: Iterable[tuple[list[str], NDArray[np.floa
     count = 0
     path.parent.mkdir(parents=True, exist_ok=True)
     # Random floats do not compress: asking for it costs time and wins nothing.
-    with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
+    with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False, write_page_checksum=True) as writer:
         for hashes, vectors in batches:
+            if vectors.shape != (len(hashes), dimension):
+                raise InvalidVector(f"{len(hashes)} vectors of dimension {dimension} have the shape {vectors.shape}")
             flat = pa.array(vectors.reshape(-1), type=pa.float32())
             column = pa.FixedSizeListArray.from_arrays(flat, type=vector_type)
             writer.write_batch(pa.record_batch([pa.array(hashes, pa.string()), column], schema=schema))
@@ -121,10 +146,10 @@ def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             for batch in file.iter_batches(batch_size=_VECTOR_ROWS_PER_GROUP):
                 column = batch.column("vector")
                 vectors = column.flatten().to_numpy(zero_copy_only=True).reshape(-1, column.type.list_size)
                 yield batch.column("embedding_hash").to_pylist(), vectors
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, KeyError, AttributeError, pa.ArrowException) as error:
         raise _damaged(path, str(error)) from error

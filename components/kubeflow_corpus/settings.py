@@ -55,6 +55,7 @@ class Settings:
         rerank_url: ``RERANK_URL``: a TEI reranker; empty is no second stage.
         github_token: ``GITHUB_TOKEN``.
         github_api_url: ``GITHUB_API_URL``.
+        notify_webhook_url: ``NOTIFY_WEBHOOK_URL``: told of a run that failed; its path is often its password.
     """
 
     milvus_uri: str = ""
@@ -68,6 +69,7 @@ class Settings:
     rerank_url: str = ""
     github_token: Secret = Secret("")
     github_api_url: str = DEFAULT_GITHUB_API_URL
+    notify_webhook_url: Secret = Secret("")
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -96,6 +98,7 @@ class Settings:
             rerank_url=text("RERANK_URL").rstrip("/"),
             github_token=Secret(text("GITHUB_TOKEN")),
             github_api_url=text("GITHUB_API_URL", DEFAULT_GITHUB_API_URL).rstrip("/"),
+            notify_webhook_url=Secret(text("NOTIFY_WEBHOOK_URL")),
         )
         settings._check()
         return settings
@@ -105,7 +108,8 @@ class Settings:
             value = getattr(self, name)
             if value and not value.startswith(("http://", "https://")):
                 raise SettingsError(
-                    f"{name.upper()} is not an http(s) URL: {value!r}",
+                    # What stands before an @ may be a password.
+                    f"{name.upper()} is not an http(s) URL: {value.rpartition('@')[2]!r}",
                     remedy=f"Set {name.upper()} to a URL such as http://host:8080, or unset it",
                     setting=name.upper(),
                 )

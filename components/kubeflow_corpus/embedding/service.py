@@ -14,6 +14,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 
+from kubeflow_corpus.errors import SettingsError
 from kubeflow_corpus.settings import Secret
 
 CONNECT_SECONDS: Final = 10.0
@@ -64,6 +65,9 @@ class Service:
         url: Base URL. Credentials in it are used and never shown.
         api_key: Bearer token.
         connections: Connections that are kept open.
+
+    Raises:
+        SettingsError: The URL is none.
     """
 
     def __init__(self, url: str, *, api_key: Secret, connections: int) -> None:
@@ -162,8 +166,9 @@ def _root(error: BaseException) -> BaseException:
 
 def _cause(error: BaseException) -> str:
     root = _root(error)
-    text = str(root) if isinstance(root, OSError) else ""
-    return text or type(root).__name__
+    # An error of requests itself (an OSError, too) may spell out the URL, and with it a password.
+    shown = isinstance(root, OSError) and not isinstance(root, requests.RequestException)
+    return (str(root) if shown else "") or type(root).__name__
 
 
 def _is_lost(error: BaseException) -> bool:
@@ -186,5 +191,13 @@ def _retry_after(value: str) -> float:
 
 
 def _without_credentials(url: str) -> str:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise SettingsError(
+            f"{url.rpartition('@')[2]!r} is not the URL of a service", remedy="Set it to a URL such as http://host:8080"
+        )
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
