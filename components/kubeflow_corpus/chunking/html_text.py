@@ -105,7 +105,7 @@ class _Reader(HTMLParser):
         if hides(tag, attributes):
             if tag not in VOID_TAGS:
                 self._hidden, self._hidden_depth = tag, 1
-                self.counts["hidden text"] += 1
+                self.counts["hidden_text"] += 1
             return
         if tag not in KNOWN_TAGS:
             self._add(self.get_starttag_text() or "")
@@ -159,7 +159,7 @@ class _Reader(HTMLParser):
         self._add(data if self._pre else re.sub(r"\s+", " ", data))
 
     def handle_comment(self, data: str) -> None:
-        self.counts["HTML comment"] += 1
+        self.counts["html_comment"] += 1
 
     # What becomes of it.
 

@@ -82,15 +82,15 @@ def chunk(document: Document, budget: Budget) -> Chunked:
     page.dropped = {**rewritten.reasons, **page.dropped}
     counts = page.counts + rewritten.counts
     sections = outline(page)
-    page.dropped.update({line: "heading without text" for line in sections.bare})
-    page.dropped.update({line: "repeats an earlier section" for line in sections.repeated})
+    page.dropped.update({line: "heading_without_text" for line in sections.bare})
+    page.dropped.update({line: "repeated_section" for line in sections.repeated})
     title = fit_bytes(front.text("title") or sections.title or _stem(document.path), _MAX_TITLE_BYTES)
     rows = _rows(document, budget, site, front, title, sections)
     if not rows:
         return _stub(document, budget, site, front, title, len(lines))
     spans, removed = _spans(rows, lines, front.lines, page.dropped, counts)
     chunks = [replace(row.chunk, start_line=start, end_line=end) for row, (start, end) in zip(rows, spans, strict=True)]
-    counts["rows that share a line"] += sum(1 for one, two in zip(spans, spans[1:], strict=False) if two[0] <= one[1])
+    counts["rows_sharing_a_line"] += sum(1 for one, two in zip(spans, spans[1:], strict=False) if two[0] <= one[1])
     return Chunked(tuple(seal(chunks)), tuple(removed), counts={key: value for key, value in counts.items() if value})
 
 
@@ -224,7 +224,7 @@ def _spans(
         counts: Gets the dropped lines that stand inside a row.
     """
     reasons = {line + offset: reason for line, reason in dropped.items()}
-    reasons.update(dict.fromkeys(range(offset), "front matter"))
+    reasons.update(dict.fromkeys(range(offset), "front_matter"))
     spans: list[tuple[int, int]] = []
     removed: list[Removed] = []
     last = -1
@@ -250,7 +250,7 @@ def _spans(
     outside = {line - 1 for gap in removed for line in range(gap.start_line, gap.end_line + 1)}
     for line, reason in reasons.items():
         if line not in outside and lines[line].strip():
-            counts[f"inside a row: {reason} (lines)"] += 1
+            counts[f"lines_inside_rows:{reason}"] += 1
     return spans, removed
 
 
@@ -278,7 +278,7 @@ def _stub(document: Document, budget: Budget, site: Site, front: FrontMatter, ti
     """Makes a row of a page that is nothing but its description; without one there is nothing to find."""
     description = front.text("description")
     if not description or description.casefold() == title.casefold():
-        return _skipped(document, "no text", "front matter and no body")
+        return _skipped(document, "no_text", "front matter and no body")
     section = Section((), "", 0, 0, (Block("paragraph", description, 0, lines),))
     page = _Page(
         document,

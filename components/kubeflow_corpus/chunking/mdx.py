@@ -106,7 +106,7 @@ def _admonitions(result: Rewritten) -> None:
                 continue
             if _ADMONITION_END.match(line):
                 result.lines[index] = ""
-                result.reasons[index] = "admonition end"
+                result.reasons[index] = "admonition_end"
             elif len(line) < 1_000 and (match := _ADMONITION.match(line)):
                 title = (match.group(4) or match.group(5) or "").strip()
                 kind = match.group(3).capitalize()
@@ -126,7 +126,7 @@ def _modules(result: Rewritten) -> None:
                 index = _module_end(result, index, end)
             else:
                 index += 1
-    result.emptied(before, "import or export")
+    result.emptied(before, "import_or_export")
 
 
 def _module_end(result: Rewritten, index: int, end: int) -> int:
@@ -139,7 +139,7 @@ def _module_end(result: Rewritten, index: int, end: int) -> int:
         depth += line.count("{") + line.count("(") - line.count("}") - line.count(")")
         result.lines[index] = ""
         index += 1
-    result.counts["import or export"] += 1
+    result.counts["import_or_export"] += 1
     return index
 
 
@@ -167,7 +167,7 @@ def _markup(text: str, params: Mapping[str, Any], counts: Counter[str], effort: 
             stop = text.find("*/}", match.end())
             end = stop + 3 if stop >= 0 else match.end()
             out.append("\n" * text.count("\n", match.start(), end) if stop >= 0 else found)
-            counts["MDX comment"] += stop >= 0
+            counts["mdx_comment"] += stop >= 0
         elif found[0] == "{":
             string = _STRING.match(text, match.start())
             end = string.end() if string is not None else match.end()
@@ -225,7 +225,7 @@ def _shown(name: str, attributes: Attributes, params: Mapping[str, Any], counts:
         return str(value)
     text = COMPONENTS.get(name, _any_text)(attributes)
     if not text and name not in COMPONENTS:
-        counts[f"component {name}"] += 1
+        counts[f"component:{name}"] += 1
     return text
 
 

@@ -164,12 +164,12 @@ def hidden_reason(document: Document, front: FrontMatter, site: Site) -> str:
         if front.flag("draft"):
             return "draft"
         if "draft" not in front.data and FrontMatter(cascade).flag("draft"):
-            return "draft section"
+            return "draft_section"
         build = front.data.get("build") or front.data.get("_build") or cascade.get("build") or {}
         if front.flag("headless") or (
             isinstance(build, Mapping) and str(build.get("render", "")) in ("never", "False")
         ):
-            return "not rendered"
+            return "not_rendered"
         if isinstance(build, Mapping) and build.get("list") in ("never", False):
             return "unlisted"
     if site.generator == DOCUSAURUS:

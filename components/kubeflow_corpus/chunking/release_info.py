@@ -34,14 +34,14 @@ def chunk(document: Document, budget: Budget) -> Chunked:
     try:
         data = json.loads("\n".join(lines))
     except (ValueError, RecursionError) as error:
-        return _skip(document, "malformed JSON", str(error)[:200])
+        return _skip(document, "malformed_json", str(error)[:200])
     if not isinstance(data, dict):
-        return _skip(document, "not a release-info file")
+        return _skip(document, "not_release_info")
     tag, published, committed = (_first(data, keys) for keys in (TAG_KEYS, PUBLISHED_KEYS, COMMIT_KEYS))
     version = named_version(tag)
     day = _day(published) or _day(committed)
     if not version or day is None:
-        return _skip(document, "not a release-info file", "no tag with a version, or no date")
+        return _skip(document, "not_release_info", "no tag with a version, or no date")
     latest = posixpath.basename(document.path).lower().startswith("latest")
     product = _product(document)
     title = f"{product} {version[0]} release date" if not latest else f"Latest {product} release"

@@ -102,7 +102,7 @@ def render(lines: Sequence[str], anchors: Anchors, *, indented_code: bool, math:
     writer.write(tokens)
     for reference in [*environment.get("references", {}).values(), *environment.get("duplicate_refs", [])]:
         first, last = reference.get("map") or (0, 0)
-        page.dropped.update({line: "link reference definition" for line in range(first, last)})
+        page.dropped.update({line: "link_reference" for line in range(first, last)})
     _add_unread(page, lines, writer.read)
     return page
 
@@ -149,7 +149,7 @@ class _Writer:
             elif token.type == "heading_open":
                 self._heading(token, tokens[at + 1])
             elif token.type == "paragraph_open" and (place := _NAMED_PLACE.match(tokens[at + 1].content)):
-                self._page.dropped.update(dict.fromkeys(range(start, end), "named place"))
+                self._page.dropped.update(dict.fromkeys(range(start, end), "named_place"))
                 self._place = (place.group(1), start, end)
             elif token.type == "html_block":
                 until = self._html(token, start, end)
@@ -191,7 +191,7 @@ class _Writer:
         self._page.counts += counts
         self._page.items += blocks
         if not blocks:
-            reason = next((name for name in ("HTML comment", "hidden text") if counts[name]), "HTML without text")
+            reason = next((name for name in ("html_comment", "hidden_text") if counts[name]), "html_without_text")
             self._page.dropped.update({line: reason for line in range(start, end) if self._lines[line].strip()})
         return end
 
@@ -231,7 +231,7 @@ class _Writer:
         return []
 
     def _nothing(self, start: int, end: int) -> list[Block]:
-        self._page.dropped.update({line: "markup without text" for line in range(start, end)})
+        self._page.dropped.update({line: "markup_without_text" for line in range(start, end)})
         return []
 
     def _list(self, tokens: list[Token], at: int, stop: int) -> list[Block]:
@@ -333,7 +333,7 @@ class _InlineText:
     def _tag(self, source: str) -> str:
         match = _INLINE_TAG.match(source)
         if match is None:
-            self._counts["HTML comment"] += source.startswith("<!--")
+            self._counts["html_comment"] += source.startswith("<!--")
             return ""
         closing, name = bool(match.group(1)), match.group(2).lower()
         if self._hidden:
@@ -345,7 +345,7 @@ class _InlineText:
         attributes = _attributes(source)
         if not closing and name not in VOID_TAGS and hides(name, attributes):
             self._hidden, self._depth = name, 1
-            self._counts["hidden text"] += 1
+            self._counts["hidden_text"] += 1
             return ""
         if name == "br":
             return " " if self._plain else self._break

@@ -54,7 +54,7 @@ def chunk_document(document: Document, budget: Budget) -> Chunked:
     name = CHUNKERS.get((document.source_type, extension)) or CHUNKERS.get((document.source_type, ""))
     if name is None:
         detail = f"{document.source_type} {extension or 'without extension'}"
-        return Chunked(skipped=Skip(document.document_id, document.path, "no chunker", detail))
+        return Chunked(skipped=Skip(document.document_id, document.path, "no_chunker", detail))
     return cast(_Chunker, import_module(f"{_PACKAGE}.{name}")).chunk(document, budget)
 
 

@@ -107,7 +107,7 @@ def rewrite_shortcodes(lines: list[str], params: Mapping[str, Any]) -> Rewritten
             out.append(padded("", original))
         elif tag.name in ENCLOSES_NO_TEXT and tag.name in closed and not tag.closing:
             enclosing = tag.name
-            result.counts[f"shortcode {tag.name}"] += 1
+            result.counts[f"shortcode:{tag.name}"] += 1
             out.append(padded("", original))
         else:
             out.append(padded(_replacement(tag, original, params, coded, result.counts), original))
@@ -129,7 +129,7 @@ def _replacement(tag: _Tag, original: str, params: Mapping[str, Any], coded: set
         return f"{CODE_FENCE}{tag.arguments['codelang']} {tag.arguments.get('name', '')}".rstrip()
     stands_in = _stand_in(tag.name, tag.arguments, params)
     if not stands_in and tag.name not in OPENING:
-        counts[f"shortcode {tag.name}"] += 1
+        counts[f"shortcode:{tag.name}"] += 1
     return stands_in
 
 
