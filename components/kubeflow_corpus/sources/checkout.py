@@ -34,7 +34,7 @@ from kubeflow_corpus.settings import DEFAULT_GITHUB_API_URL, Secret, Settings
 from kubeflow_corpus.sources.catalogue import Source, refused_ref, refused_url
 from kubeflow_corpus.sources.decoding import MAX_BYTES, decode, unsafe_path
 from kubeflow_corpus.sources.folder import FolderTree, digest, fingerprint
-from kubeflow_corpus.sources.gitcommand import Access, Git, Limits, authorization
+from kubeflow_corpus.sources.gitcommand import DEFAULT_LIMITS, Access, Git, Limits, authorization
 from kubeflow_corpus.sources.repository import Repository, make_bare, marked_generated
 from kubeflow_corpus.sources.site_params import SITE_FILES, site_params
 from kubeflow_corpus.sources.trees import Content, Entry, Tree
@@ -44,6 +44,9 @@ _FULL_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORT_COMMIT: Final = re.compile(r"[0-9a-f]{4,63}")
 _KNOWN_SHOWN: Final = 5
 _ATTRIBUTE_FILE: Final = ".gitattributes"
+# Each costs a git call; no project comes near.
+_MAX_ATTRIBUTE_FILES: Final = 1000
+_SITE_FILE_BYTES: Final = 200_000
 _MANIFEST_SUFFIXES: Final = (".yaml", ".yml")
 
 
@@ -75,7 +78,7 @@ class Survey:
     bytes: int = 0
 
 
-def resolve_revision(source: Source, settings: Settings | None = None, limits: Limits = Limits()) -> Revision:  # noqa: B008
+def resolve_revision(source: Source, settings: Settings | None = None, limits: Limits = DEFAULT_LIMITS) -> Revision:
     """Finds the commit that a source's ref means now.
 
     Args:
@@ -103,7 +106,7 @@ def fetch_documents(
     revision: Revision,
     workdir: Path,
     settings: Settings | None = None,
-    limits: Limits = Limits(),  # noqa: B008
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[Document | Skip]:
     """Streams the files of a source at a revision.
 
@@ -133,7 +136,7 @@ def survey(
     revision: Revision,
     workdir: Path,
     settings: Settings | None = None,
-    limits: Limits = Limits(),  # noqa: B008
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Survey:
     """Counts what `fetch_documents` would give, and keeps nothing of it."""
     documents: Counter[str] = Counter()
@@ -175,7 +178,7 @@ def source_type_of(source: Source, path: str) -> SourceType:
 def _documents(source: Source, revision: Revision, tree: Tree) -> Iterator[Document | Skip]:
     entries, extras = _selection(source, tree)
     readable = [entry for entry in entries if not entry.problem]
-    attributes = [entry for entry in extras if entry.path.endswith(_ATTRIBUTE_FILE)]
+    attributes = [entry for entry in extras if entry.path.endswith(_ATTRIBUTE_FILE)][:_MAX_ATTRIBUTE_FILES]
     generated = tree.generated(attributes, [entry.path for entry in readable]) if source.type == "code" else set()
     site = _site(source, tree, [entry for entry in extras if entry.path in SITE_FILES])
     contents = tree.contents((entry, MAX_BYTES[source_type_of(source, entry.path)]) for entry in readable)
@@ -202,7 +205,19 @@ def _selection(source: Source, tree: Tree) -> tuple[list[Entry], list[Entry]]:
             wanted.append(Entry(entry.path, "unsafe_path", entry.key) if unsafe else entry)
         if _is_extra(source, entry):
             extras.append(entry)
-    return sorted(wanted, key=lambda entry: entry.path), sorted(extras, key=lambda entry: entry.path)
+    folders = {parent for entry in wanted for parent in _folders(entry.path)}
+    near = [entry for entry in extras if entry.path in SITE_FILES or _parent(entry.path) in folders]
+    return sorted(wanted, key=lambda entry: entry.path), sorted(near, key=lambda entry: entry.path)
+
+
+def _folders(path: str) -> Iterator[str]:
+    while path:
+        path = _parent(path)
+        yield path
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _is_extra(source: Source, entry: Entry) -> bool:
@@ -216,7 +231,7 @@ def _is_extra(source: Source, entry: Entry) -> bool:
 def _site(source: Source, tree: Tree, files: list[Entry]) -> dict[str, Any]:
     if source.site is None:
         return {}
-    found = tree.contents((entry, MAX_BYTES["docs"]) for entry in files)
+    found = tree.contents((entry, _SITE_FILE_BYTES) for entry in files)
     params = site_params({content.entry.path: content.data for content in found if not content.problem})
     site = source.site
     merged = {**params, **site.params}

@@ -51,6 +51,9 @@ class Limits:
     retry_seconds: float = 2.0
 
 
+DEFAULT_LIMITS: Final = Limits()
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """How the repository of a source is reached.

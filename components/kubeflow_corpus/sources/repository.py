@@ -25,6 +25,7 @@ from kubeflow_corpus.sources.trees import MAX_ENTRIES, Content, Entry
 _EVERYTHING: Final = ("+refs/heads/*:refs/fetched/heads/*", "+refs/tags/*:refs/fetched/tags/*")
 _MODES: Final = {"120000": "symlink", "160000": "submodule"}
 _BLOCK: Final = 1 << 16
+_MAX_RECORD: Final = 1 << 20
 _MAX_MISSING: Final = 16
 _LACKING: Final = re.compile(r"not our ref ([0-9a-f]{40,64})")
 _ATTRIBUTE: Final = "linguist-generated"
@@ -160,7 +161,7 @@ class Repository:
         with self._git.talk("ls-tree", "-r", "-z", "--full-tree", commit) as (given, answers):
             given.close()
             for count, record in enumerate(_records(answers)):
-                if count >= MAX_ENTRIES:
+                if count >= MAX_ENTRIES or len(record) > _MAX_RECORD:
                     raise SourceRefused(
                         f"{self._access.source}: {self._access.shown} has more than {MAX_ENTRIES} paths",
                         remedy="Leave the source out, or name a plain folder with the files that you need",
@@ -324,3 +325,6 @@ def _records(stream: IO[bytes]) -> Iterator[bytes]:
     while block := stream.read(_BLOCK):
         *whole, rest = (rest + block).split(b"\0")
         yield from whole
+        if len(rest) > _MAX_RECORD:
+            yield rest
+            return

@@ -18,7 +18,7 @@ _MAX_VALUES: Final = 10_000
 
 
 def site_params(files: Mapping[str, bytes]) -> dict[str, Any]:
-    """Reads ``[params]`` of the given configuration files.
+    """Reads ``[params]``, and ``permalinks`` beside them, of the given configuration files.
 
     Only what a ``param`` shortcode can print is kept: text, numbers, booleans, and mappings of them. A file that does
     not parse gives nothing: its pages are still worth reading.
@@ -30,11 +30,17 @@ def site_params(files: Mapping[str, bytes]) -> dict[str, Any]:
     for path in SITE_FILES:
         if path in files:
             config = _parse(path, files[path])
-            own = config if "/params." in path else config.get("params")
+            own = config if "/params." in path else _own(config)
             # A few aliases can stand for millions of values: the budget is for the whole file.
-            kept = _printable(own, _MAX_DEPTH, [_MAX_VALUES]) if isinstance(own, Mapping) else {}
-            params = _merged(params, kept)
+            params = _merged(params, _printable(own, _MAX_DEPTH, [_MAX_VALUES]))
     return params
+
+
+def _own(config: Mapping[str, Any]) -> dict[str, Any]:
+    params, permalinks = config.get("params"), config.get("permalinks")
+    found = dict(params) if isinstance(params, Mapping) else {}
+    # Not a parameter for Hugo, but it decides the addresses of pages.
+    return {"permalinks": permalinks, **found} if isinstance(permalinks, Mapping) else found
 
 
 def _parse(path: str, data: bytes) -> dict[str, Any]:
