@@ -163,7 +163,11 @@ class _Loaded:
 
     def __init__(self, cores: int) -> None:
         self.session = load_session(load_weights())
-        self.tokenizer = load_tokenizer()
+        try:
+            self.tokenizer = load_tokenizer()
+        except EmbedderMissing as error:
+            # Whoever only wants vectors can do without the tokenizer, too: by asking a service.
+            raise EmbedderMissing(error.problem, remedy=REMEDY, **error.fields) from error
         self.pool = ThreadPoolExecutor(cores, thread_name_prefix="embedded-model")
 
 
