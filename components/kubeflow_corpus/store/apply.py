@@ -55,6 +55,7 @@ from kubeflow_corpus.store.versions import (
     Version,
     create_version,
     drop_version,
+    ensure_indexed,
     live_version,
     now,
     properties_of,
@@ -232,6 +233,7 @@ def apply_plan(
             _yield_to_rival(client, plan, lease, target)
         elif target.name not in lease.names:
             lease.cover(target.name)
+            ensure_indexed(client, target.name, backend, dense_index)
         inputs = Inputs(client, plan.spec, plan.recipe, tuple(results), mode, live, budget)
         started = RunRecord(
             run=plan.run,

@@ -187,9 +187,10 @@ class Plan:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
         """Reads what `to_dict` wrote."""
-        texts = {
-            name: tuple(data[name]) for name in ("reasons", "shards", "orphans", "uncovered", "guard", "deletions")
-        }
+        names = ("reasons", "shards", "orphans", "uncovered", "guard", "deletions", "allow_deletions")
+        texts: dict[str, Any] = {name: tuple(data[name]) for name in names}
+        if data["catalogue_sources"] is not None:
+            texts["catalogue_sources"] = tuple(data["catalogue_sources"])
         records = {
             "failed": tuple(Failure(**item) for item in data["failed"]),
             "skipped": tuple(Skip(**item) for item in data["skipped"]),

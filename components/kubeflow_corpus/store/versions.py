@@ -186,7 +186,6 @@ def create_version(
                 client.create_collection(
                     name,
                     schema=schema.collection_schema(spec, backend, recipe.identity.dimension),
-                    index_params=schema.index_params(backend, dense_index),
                     properties=properties,
                     consistency_level="Bounded",
                 )
@@ -197,8 +196,19 @@ def create_version(
             raise
         # A server that does not know a property at creation drops it silently, so it is written again and read back.
         set_properties(client, name, properties)
+        ensure_indexed(client, name, backend, dense_index)
         return Version(name, number, False, properties_of(client, name))
     raise StoreError(f"{served}: no version number is free from {first} on", remedy="Run kubeflow-corpus prune")
+
+
+def ensure_indexed(client: MilvusClient, name: str, backend: Backend, dense_index: str = "FLAT") -> None:
+    """Completes a version whose creation was killed between the collection and its indexes, and loads it."""
+    fields = [schema.VECTOR_FIELD, *([schema.SPARSE_FIELD] if backend.bm25 else [])]
+    with store_errors(name):
+        if not all(client.list_indexes(name, field_name=field) for field in fields):
+            # Loading waits for the indexes of a server; waiting here costs a second an index on Milvus Lite.
+            client.create_index(name, schema.index_params(backend, dense_index), sync=False)
+    ensure_loaded(client, name)
 
 
 def ensure_loaded(client: MilvusClient, name: str) -> None:

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.store.connection import connect, disconnect
+from kubeflow_corpus.store.schema import DOCS, served_name
+
+from tests.servers.milvus_lite import MilvusLiteServer, milvus_lite_server
+from tests.store.synthetic import Run, result
+
+_PREFIXES = (f"t{number}" for number in itertools.count())
+
+
+@dataclass
+class Store:
+    """A Milvus of one kind, with a prefix that no other test uses."""
+
+    client: Any
+    settings: Settings
+    folder: Path
+
+    @property
+    def prefix(self) -> str:
+        return self.settings.collection_prefix
+
+    @property
+    def served(self) -> str:
+        return served_name(self.prefix, DOCS.alias)
+
+    def run(self, pages: Any = (), *, source: str = "site", results: Any = None, **values: Any) -> Run:
+        """A run over one source, or over given results."""
+        brought = [result(self.folder, source, pages)] if results is None else results
+        embedded = self.settings.embedded_milvus
+        return Run(self.client, self.folder / "work", brought, prefix=self.prefix, embedded=embedded, **values)
+
+
+@pytest.fixture(scope="session")
+def lite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
+    with milvus_lite_server(tmp_path_factory.mktemp("served") / "data") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def embedded_uri(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("embedded") / "corpus.db")
+
+
+@pytest.fixture
+def open_store(tmp_path: Path) -> Iterator[Callable[[str], Store]]:
+    opened: list[Store] = []
+
+    def open_at(uri: str) -> Store:
+        settings = Settings(milvus_uri=uri, collection_prefix=next(_PREFIXES))
+        opened.append(Store(connect(settings), settings, tmp_path))
+        return opened[-1]
+
+    yield open_at
+    for store in opened:
+        for name in store.client.list_collections():
+            if name.startswith(store.served):
+                store.client.drop_collection(name)
+        store.client.close()
+
+
+@pytest.fixture(params=["embedded", "server"])
+def store(request: pytest.FixtureRequest, open_store: Callable[[str], Store]) -> Store:
+    """The same test on an embedded database and on a server."""
+    if request.param == "embedded":
+        return open_store(request.getfixturevalue("embedded_uri"))
+    return open_store(request.getfixturevalue("lite_server").uri)
+
+
+@pytest.fixture
+def embedded(open_store: Callable[[str], Store], embedded_uri: str) -> Store:
+    """For what does not depend on the backend."""
+    return open_store(embedded_uri)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _released(embedded_uri: str) -> Iterator[None]:
+    yield
+    settings = Settings(milvus_uri=embedded_uri)
+    disconnect(connect(settings), settings)
