@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -21,6 +20,7 @@ CONNECT_SECONDS: Final = 10.0
 # An answer is read in pieces, so that one without end is noticed before it is held.
 _PIECE: Final = 1 << 20
 _EXCERPT: Final = 200
+_UNREAD: Final = object()
 
 
 class NoAnswer(Exception):
@@ -35,20 +35,29 @@ class NoAnswer(Exception):
         self.lost = lost
 
 
-@dataclass(frozen=True, slots=True)
 class Answer:
-    """A status and a body."""
+    """A status and a body.
 
-    status: int
-    body: bytes
-    retry_after: float = 0.0
+    Attributes:
+        status: Status code.
+        body: The body, whole.
+        retry_after: Seconds that the service asks to wait; 0 where it asks nothing.
+    """
+
+    __slots__ = ("_value", "body", "retry_after", "status")
+
+    def __init__(self, status: int, body: bytes, retry_after: float = 0.0) -> None:
+        self.status, self.body, self.retry_after = status, body, retry_after
+        self._value: Any = _UNREAD
 
     def json(self) -> Any:
-        """Returns the body as JSON; None where it is none."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            return None
+        """Returns the body as JSON, parsed once; None where it is none."""
+        if self._value is _UNREAD:
+            try:
+                self._value = json.loads(self.body)
+            except (ValueError, RecursionError):
+                self._value = None
+        return self._value
 
     @property
     def message(self) -> str:

@@ -455,7 +455,8 @@ class TeiClient:
                 blamed = answer.status == 424 and inputs == 1 and attempt < BLAME and call.patient
                 if not (blamed or answer.status in _TRANSIENT or _is_broken(answer)):
                     return answer
-                problem, retry_after = f"answered {answer.status} {answer.message}".strip(), answer.retry_after
+                said = "something that is no JSON" if answer.status == 200 else answer.message
+                problem, retry_after = f"answered {answer.status} {said}".strip(), answer.retry_after
             except NoAnswer as error:
                 problem, lost = f"gave no answer: {error}", error.lost
             if not call.patient:
@@ -493,8 +494,8 @@ class TeiClient:
 
         try:
             with np.errstate(over="ignore"):
-                return np.array(json.loads(answer.body), np.float32)
-        except (TypeError, ValueError, RecursionError) as error:
+                return np.array(answer.json(), np.float32)
+        except (TypeError, ValueError) as error:
             raise self._invalid("answered something that is no array of numbers") from error
 
     def _check_values(self, vectors: NDArray[np.float32], inputs: list[_Input]) -> None:
@@ -618,7 +619,7 @@ def _is_too_long(answer: Answer) -> bool:
 
 def _is_broken(answer: Answer) -> bool:
     """Whether an answer claims success and is no JSON: cut on its way, or the page of a proxy."""
-    return answer.status == 200 and (answer.body[:1] not in (b"[", b"{") or answer.body[-1:] not in (b"]", b"}"))
+    return answer.status == 200 and answer.json() is None
 
 
 def _number(info: dict[str, Any], name: str, default: int) -> int:
