@@ -1,0 +1,191 @@
+"""Filters: a closed list of names, typed values, and an expression that no value can change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from kubeflow_corpus.errors import InvalidArgument
+from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES, CollectionSpec, keys_filter, strip_controls, text_literal
+from kubeflow_corpus.terms import PRODUCT_AREAS, version_precisions
+
+Operator = Literal["in", "array_any", "array_all", "after", "before", "flag"]
+FilterValue = str | bool | tuple[str, ...]
+
+# Values of one filter; an expression with more is a mistake of the caller.
+MAX_VALUES: Final = 100
+MAX_VALUE_BYTES: Final = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSpec:
+    """One filter.
+
+    Attributes:
+        field: The stored field.
+        operator: ``in``: one of the values. ``array_any``/``array_all``: the array holds one or all of them.
+            ``after``/``before``: a date, inclusive. ``flag``: true or false.
+        collections: Aliases that know it; empty is all.
+        known: The only values that exist, where that is certain.
+    """
+
+    field: str
+    operator: Operator
+    collections: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+
+
+FILTERS: Final[dict[str, FilterSpec]] = {
+    "product_area": FilterSpec("product_area", "array_any", known=PRODUCT_AREAS),
+    "version": FilterSpec("version", "array_any"),
+    "source": FilterSpec("source", "in"),
+    "source_type": FilterSpec("source_type", "in", known=("docs", "issue", "code", "manifest")),
+    "repo": FilterSpec("repo", "in"),
+    "file_path": FilterSpec("file_path", "in"),
+    "updated_after": FilterSpec("updated_at", "after"),
+    "updated_before": FilterSpec("updated_at", "before"),
+    "doc_type": FilterSpec("doc_type", "in", (DOCS.alias,), known=("docs", "release_notes")),
+    "released_after": FilterSpec("release_date", "after", (DOCS.alias,)),
+    "released_before": FilterSpec("release_date", "before", (DOCS.alias,)),
+    "state": FilterSpec("state", "in", (ISSUES.alias,), known=("open", "closed")),
+    "state_reason": FilterSpec("state_reason", "in", (ISSUES.alias,)),
+    "labels": FilterSpec("labels", "array_all", (ISSUES.alias,)),
+    "resolved": FilterSpec("resolved", "flag", (ISSUES.alias,)),
+    "created_after": FilterSpec("created_at", "after", (ISSUES.alias,)),
+    "created_before": FilterSpec("created_at", "before", (ISSUES.alias,)),
+    "closed_after": FilterSpec("closed_at", "after", (ISSUES.alias,)),
+    "closed_before": FilterSpec("closed_at", "before", (ISSUES.alias,)),
+    "kind": FilterSpec("kind", "in", (CODE.alias,)),
+    "language": FilterSpec("language", "in", (CODE.alias,)),
+    "symbol": FilterSpec("symbol", "in", (CODE.alias,)),
+    "api_version": FilterSpec("api_version", "in", (CODE.alias,)),
+    "resource_name": FilterSpec("resource_name", "in", (CODE.alias,)),
+}
+
+
+def filters_of(spec: CollectionSpec) -> tuple[str, ...]:
+    """Returns the names of the filters that a collection knows."""
+    return tuple(name for name, rule in FILTERS.items() if not rule.collections or spec.alias in rule.collections)
+
+
+def validated(spec: CollectionSpec, given: Mapping[str, Any]) -> dict[str, FilterValue]:
+    """Checks what a caller filters by.
+
+    Args:
+        spec: The collection.
+        given: Values by filter name; None and empty values are no filter.
+
+    Returns:
+        Clean values by filter name.
+
+    Raises:
+        InvalidArgument: A name or a value is wrong; the error names the known ones.
+    """
+    return {
+        name: _value(name, FILTERS[_known_name(spec, name)], value)
+        for name, value in given.items()
+        if value is not None and value != "" and value != () and value != []
+    }
+
+
+def expression(filters: Mapping[str, FilterValue], visibility: Iterable[str] | None = None) -> str:
+    """Returns the Milvus expression of validated filters; empty where nothing is filtered.
+
+    Args:
+        filters: What `validated` returned.
+        visibility: Groups whose rows may be seen beside the public ones; None sees every row.
+    """
+    terms = [_term(FILTERS[name], value) for name, value in filters.items()]
+    if visibility is not None:
+        terms.append(keys_filter("visibility", ["", *visibility]))
+    return " and ".join(terms)
+
+
+def _known_name(spec: CollectionSpec, name: str) -> str:
+    known = filters_of(spec)
+    if name not in known:
+        raise InvalidArgument(
+            f"{spec.alias} has no filter {name!r}",
+            remedy=f"Known filters: {', '.join(known)}",
+            argument=name,
+            known=list(known),
+        )
+    return name
+
+
+def _value(name: str, rule: FilterSpec, value: Any) -> FilterValue:
+    if rule.operator == "flag":
+        if not isinstance(value, bool):
+            raise InvalidArgument(f"{name} is true or false, not {_shown(value)}", argument=name)
+        return value
+    if rule.operator in ("after", "before"):
+        return _date(name, value)
+    items = (value,) if isinstance(value, str) else value
+    if not isinstance(items, (list, tuple, set, frozenset)) or not all(isinstance(item, str) for item in items):
+        raise InvalidArgument(f"{name} is a text or a list of texts, not {_shown(value)}", argument=name)
+    if len(items) > MAX_VALUES:
+        raise InvalidArgument(f"{name} has {len(items)} values", remedy=f"Give at most {MAX_VALUES}", argument=name)
+    return tuple(_normal(name, rule, item) for item in items)
+
+
+def _normal(name: str, rule: FilterSpec, item: str) -> str:
+    item = strip_controls(item).strip()
+    if not item or len(item.encode("utf-8", "replace")) > MAX_VALUE_BYTES:
+        problem = "is empty" if not item else f"is longer than {MAX_VALUE_BYTES} bytes"
+        raise InvalidArgument(f"A value of {name} {problem}", argument=name)
+    if rule.field == "version":
+        return (version_precisions(item) or (item,))[0]
+    if not rule.known:
+        return item
+    folded = re.sub(r"[\s_]+", "-" if rule.field == "product_area" else "_", item.lower())
+    if folded not in rule.known:
+        raise InvalidArgument(
+            f"There is no {name} {_shown(item)}",
+            remedy=f"Known values: {', '.join(rule.known)}",
+            argument=name,
+            known=list(rule.known),
+        )
+    return folded
+
+
+def _date(name: str, value: Any) -> str:
+    """Returns a date as the collections hold it, so that texts compare as dates do."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if not isinstance(moment, datetime):
+            return datetime(moment.year, moment.month, moment.day).strftime("%Y-%m-%d")
+        if isinstance(value, str) and len(value) <= 10:
+            return moment.strftime("%Y-%m-%d")
+        aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return aware.strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, AttributeError, OverflowError) as error:
+        raise InvalidArgument(
+            f"{name} is no date: {_shown(value)}",
+            remedy="Write it as 2025-03-31 or 2025-03-31T12:00:00Z",
+            argument=name,
+        ) from error
+
+
+def _term(rule: FilterSpec, value: FilterValue) -> str:
+    if isinstance(value, bool):
+        return f"{rule.field} == {str(value).lower()}"
+    if isinstance(value, str):
+        # `~` sorts after every character of a date: a day counts to its end.
+        return f"{rule.field} >= {text_literal(value)}" if rule.operator == "after" else _until(rule.field, value)
+    if rule.operator == "in":
+        return keys_filter(rule.field, list(value))
+    word = " and " if rule.operator == "array_all" else " or "
+    terms = [f"ARRAY_CONTAINS({rule.field}, {text_literal(item)})" for item in value]
+    return f"({word.join(terms)})" if len(terms) > 1 else terms[0]
+
+
+def _until(field: str, value: str) -> str:
+    return f'({field} <= {text_literal(value + "~")} and {field} != "")'
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,416 @@
+"""What a question wants, by rules that a person can read: no model, no state, the reason returned with the answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from kubeflow_corpus.query.tuning import IntentName
+from kubeflow_corpus.terms import identifier_parts, version_precisions
+
+# Words that a question uses and an answer rarely repeats.
+STOP_WORDS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "a about all also am an and any are as at be been being but by can could did do does doing for from "
+        "get gets give had has have having here how i if in into is it its just let like many me more most "
+        "much my need needed no of on or our out please s should show so some t tell than that the their them "
+        "then there these they this those to too up us use used using want was way we were what when where "
+        "which while who whom why will with would you your",
+    )
+)
+
+
+def _any(patterns: tuple[str, ...], flags: int = 0) -> re.Pattern[str]:
+    """Returns one pattern that matches where any of these does; the first of the list wins at one place."""
+    return re.compile("|".join(patterns), flags)
+
+
+# How people write the products, most specific first: the first column is `product_area`.
+AREA_NAMES: Final[tuple[tuple[str, str], ...]] = (
+    ("model-registry", r"model[ -]?registry|kubeflow hub|model catalog"),
+    ("training-operator", r"training[ -]operator|tfjobs?|pytorchjobs?|mpijobs?|xgboostjobs?|paddlejobs?|jaxjobs?"),
+    ("trainer", r"kubeflow trainer|\btrainer\b|trainjobs?|(?:cluster)?trainingruntimes?|optimizationjobs?"),
+    ("workspaces", r"workspacekinds?|\bworkspaces?\b"),
+    ("pipelines", r"kubeflow pipelines?|\bkfp\b|ml-?pipelines?|\bdsl\.\w+|pipelines? sdk|\bpipelines?\b"),
+    ("katib", r"\bkatib\b|hyper-?parameter|\bhpo\b|neural architecture search|early[ -]stopping"),
+    (
+        "kserve",
+        r"\bkserve\b|\bkfserving\b|inference ?services?|inference ?graphs?|llm ?inference ?services?|servingruntimes?"
+        r"|modelmesh|clusterstoragecontainers?|trainedmodels?",
+    ),
+    ("notebooks", r"\bnotebooks?\b|jupyter(?:lab)?|\bpoddefaults?\b|tensorboards?"),
+    ("spark", r"\bspark\b|sparkapplications?|scheduledsparkapplications?"),
+    ("dashboard", r"central ?dashboard|\bdashboard\b|\bprofiles?\b|\bkfam\b"),
+    ("feast", r"\bfeast\b|feature store"),
+    ("sdk", r"kubeflow sdk|\btrainerclient\b"),
+    ("manifests", r"\bkustomiz\w+|kubeflow manifests"),
+    ("platform", r"kubeflow (?:platform|distribution|release)"),
+)
+
+# A question of more words than this that names nothing but a kind is a sentence.
+MAX_KIND_WORDS: Final = 5
+# A release number with two or more parts; not a part of a longer name, an address or a decimal beside letters.
+_VERSION: Final = re.compile(
+    r"(?<![\w.$-])v?(\d{1,4}(?:\.\d{1,4}){1,3}(?:-?(?:rc|alpha|beta)[.\d-]*)?)(?![\w%]|\.\d)", re.I
+)
+_API_MAJOR: Final = re.compile(r"(?<![\w/.])v[12](?![\w.])", re.IGNORECASE)
+_API_VERSION: Final = re.compile(r"\bv\d+(?:alpha|beta)\d+\b", re.IGNORECASE)
+_LEGACY: Final = re.compile(
+    r"\blegacy\b|\bkfp ?1\b|\bmigrat\w+|\bdeprecated\b|\bupgrad\w+ (?:from|to) v[12]\b", re.IGNORECASE
+)
+
+# Names that are written as a program writes them.
+_QUOTED: Final = re.compile(r"\"[^\"]{3,200}\"|“[^”]{3,200}”|`[^`]{3,200}`|(?<!\w)'[^']{3,200}'(?!\w)")
+_ENV: Final = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+_FLAG: Final = re.compile(r"(?<![\w-])--?[a-z][\w-]{1,60}(?:=\S+)?(?![\w])|(?<![\w-])--[A-Za-z][\w-]+")
+_DOTTED: Final = re.compile(r"(?<![\w/.])(?=[\w.]*[A-Za-z]{2})[A-Za-z_]\w*(?:\.[A-Za-z_][\w-]*)+(?:\(\))?(?![\w/])")
+_SNAKE: Final = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
+_CAMEL: Final = re.compile(r"\b[a-z]+[a-z0-9]*[A-Z]\w*\b")
+_PASCAL: Final = re.compile(r"\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b[A-Z]{2,}[a-z]+[A-Z]\w*\b")
+_GROUP: Final = re.compile(r"\b[\w-]+(?:\.[\w-]+)+/[\w.-]+\b")
+# Words that look like camelCase and are names of products.
+_PRODUCT_WORDS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "kubeflow kserve pytorch tensorflow mlflow jupyterlab github deepspeed lightgbm xgboost openshift "
+        "minio postgresql mysql huggingface vllm llmisvc oauth oidc javascript typescript fastapi grafana "
+        "macos jax mlx opentelemetry modelmesh statsmodels pyspark numpy sklearn autogluon cicd devops istio "
+        "aws gcp ibm vscode sagemaker vertexai",
+    )
+)
+
+_ERROR: Final = _any(
+    (
+        r"\b\w+(?:Error|Exception|Failure)\b",
+        r"\b\w*(?:BackOff|Killed|Evicted)\b",
+        r"\b(?:ImagePull|ErrImage)\w+",
+        r"^error\b",
+        r"\berror:",
+        r"\bfailed (?:to|with|calling)\b",
+        r"\b(?:cannot|unable to) \w+ .{0,60}:",
+        r"\bno matches for kind\b",
+        r"\bpermission denied\b",
+        r"\bforbidden:",
+        r"\bx509\b",
+        r"\brpc error\b",
+        r"\bexit (?:code|status) \d+",
+        r"\bcode ?= ?\w+",
+        r"\bstatus(?: code)? [45]\d\d\b",
+        r"\b[45]\d\d (?:[A-Z][a-z]+ ?)+",
+        r"\bTraceback\b",
+        r"\bpanic:",
+        r"\bno such (?:file|host)\b",
+        r"\bconnection refused\b",
+        r"\bcontext deadline exceeded\b",
+        r"\bhas no attribute\b",
+        r"\bexceeded quota\b",
+        r"\badmission webhook\b",
+        r"\b[Nn]o module named\b",
+        r"\bis not a valid\b",
+        r"\bupstream connect error\b",
+        r"\bRBAC: access denied\b",
+        r"\bJwt is missing\b",
+        r"\bundefined: \w+",
+        r"\binvalid memory address\b",
+        r"\bnot found in\b.*\b(?:registry|cache|scheme)\b",
+    ),
+)
+
+_COMPARISON: Final = _any(
+    (
+        r"\bcompar(?:e|es|ed|ing|isons?)\b",
+        r"\bdifferen(?:ces?|t)\b.{0,80}\b(?:between|from|to)\b",
+        r"\bdiffers?\b",
+        r"\bvs\b\.?",
+        r"\bversus\b",
+        r"\b(?:new|chang\w+)\b.{0,60}\bbetween\b",
+        r"\bchang(?:ed|es)\b.{0,60}\bfrom\b.{0,40}\bto\b",
+        r"\b(?:better|faster|simpler|newer) than\b",
+        r"\bpros and cons\b",
+        r"\bshould i (?:use|choose|pick)\b.{0,80}\bor\b",
+        r"\bwhich (?:one )?(?:is|should|to)\b.{0,80}\bor\b",
+        r"\badvantages? of\b.{0,80}\bover\b",
+    ),
+    re.IGNORECASE,
+)
+_RELEASED: Final = (
+    r"releas\w*|publish\w*|ship(?:ped|s)?|announce\w*|launch\w*|tagged|(?:come|came|go|went) out"
+    r"|(?:become|became) available|available"
+)
+_RELEASE_DATE: Final = _any(
+    (
+        rf"\bwhen\b.{{0,80}}\b(?:{_RELEASED})\b",
+        r"\breleas\w* (?:date|day|time|month|year)s?\b",
+        r"\bdates? (?:of|for)\b.{0,60}\breleas\w*",
+        rf"\b(?:what|which) (?:date|day|month|year)\b.{{0,80}}\b(?:{_RELEASED})\b",
+        r"\bhow old is\b",
+        r"\bon (?:what|which) (?:date|day)\b",
+        r"\breleased? (?:on|in) (?:what|which)\b",
+        r"\bdate\b.{0,40}\b(?:released|published)\b",
+        r"\bpublication date\b",
+        rf"\bhow long ago\b.{{0,60}}\b(?:{_RELEASED})\b",
+        r"\bwhen did\b.{0,60}\bland\b",
+        r"\breleased when\b",
+        r"\bGA date\b",
+    ),
+    re.IGNORECASE,
+)
+_NOT_A_DATE: Final = _any(
+    (
+        r"\bwhen (?:i|we|you|an?|the (?:pod|run|step|job|task|pipeline|trial|notebook|lock|lease|resource))\b",
+        r"\bwhen \w+ing\b",
+        r"\bwhen (?:are|is|do|does) .{0,40}\b(?:resources?|locks?|lease|pods?|gpus?|volumes?|memory|nodes?|metrics)\b",
+        r"\bwhen (?:are|is|do|does) .{0,40}\b(?:models?|endpoints?)\b",
+        r"^\W*(?:how(?! old| long)|why)\b",
+    ),
+    re.IGNORECASE,
+)
+_MONTHS: Final = "january|february|march|april|may|june|july|august|september|october|november|december"
+_NEWEST: Final = (
+    r"latest|newest|most recent|last|current|recent|upcoming|next|previous|first|oldest|earliest|up-to-date"
+)
+_RELEASE_NOUN: Final = r"releases?|versions?|kubeflow(?! (?:docs|documentation))|distribution"
+_TEMPORAL: Final = _any(
+    (
+        rf"\b(?:{_NEWEST})\b(?: \w+){{0,4}} (?:{_RELEASE_NOUN})\b",
+        rf"\b(?:{_NEWEST}) (?:kfp|katib|kserve|trainer|model registry|spark operator)\s*\??$",
+        r"\bwhat(?:'s| is| was| are)? (?:the )?(?:latest|newest|most recent)\W*$",
+        r"\bnew in (?:the )?(?:latest|newest|last|most recent)\b",
+        rf"\breleas\w+ (?:since|after|before|in|during|of) (?:the )?(?:early |late )?(?:20\d\d|{_MONTHS})\b",
+        r"\breleas\w+ (?:in|during|of) (?:this|last) year\b",
+        r"\breleased (?:this|last) (?:year|month|week)\b",
+        r"\b(?:list|order|history|timeline) of (?:all )?(?:kubeflow )?releases\b",
+        r"\brelease (?:history|timeline|cadence)\b",
+        r"\brecently released\b",
+    ),
+    re.IGNORECASE,
+)
+_CONCEPTUAL: Final = _any(
+    (
+        r"^\W*(?:(?:hi|hello|hey|please|so|ok|and|but|then|also)\W+)*(?:how|why|explain|describe)\b",
+        r"\bhow (?:do|does|can|should|to|is|are|would|could)\b",
+        r"\bwhy\b",
+        r"\bexplain\b",
+        r"\bwhat (?:is|are) (?:an?|kubeflow|katib|kserve)\b",
+        r"\bwhat (?:is|are) the (?:purpose|role|idea|concept|point|architecture|life ?cycle)\b",
+        r"^\W*what(?:'s| is| are) \w+\W*$",
+        r"\bwhat (?:do|does)\b.{0,80}\b(?:do|mean|represent|stand for)\b",
+        r"\boverview\b",
+        r"\barchitecture\b",
+        r"\bconcepts?\b",
+        r"\bunderstand\w*\b",
+        r"\bwhen should\b",
+        r"\bbest practices?\b",
+        r"\bintroduction\b",
+        r"\bworks?\W*$",
+        r"\bmeaning of\b",
+        r"\bpurpose of\b",
+        r"\bwhat happens\b",
+    ),
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a question wants and how it is searched.
+
+    Attributes:
+        name: One of the six intents.
+        mode: Lists that were asked for; set from the policy of the intent, or by the caller.
+        reason: Why, in words that a person can check.
+    """
+
+    name: IntentName
+    mode: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as the rules read it.
+
+    Attributes:
+        text: The question.
+        intent: What it wants.
+        reason: Which rule said so, and on which words.
+        versions: Releases that it names, without ``v``, as written; API majors as ``v1``, ``v2``.
+        areas: Products that it names.
+        identifiers: Names in a program's spelling.
+        legacy: Whether it asks about a superseded generation.
+        sides: For a comparison, the question once for each side.
+        years: Years that it names.
+    """
+
+    text: str
+    intent: IntentName
+    reason: str
+    versions: tuple[str, ...] = ()
+    areas: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()
+    legacy: bool = False
+    sides: tuple[str, ...] = ()
+    years: tuple[str, ...] = ()
+
+
+def read(text: str) -> Question:
+    """Reads a question: the first rule of the table that matches decides.
+
+    Args:
+        text: As a person typed it.
+    """
+    versions = named_versions(text)
+    identifiers = named_identifiers(text)
+    intent, reason = _intent(text, versions, identifiers)
+    return Question(
+        text=text,
+        intent=intent,
+        reason=reason,
+        versions=versions,
+        areas=named_areas(text),
+        identifiers=identifiers,
+        legacy="v1" in versions or bool(_LEGACY.search(text)) or any(v.startswith("1.") for v in _kfp_versions(text)),
+        sides=_sides(text, versions) if intent == "comparison" else (),
+        years=tuple(dict.fromkeys(re.findall(r"(?<![\w.-])20[12]\d(?![\w.]\d|-\d)", text))),
+    )
+
+
+def named_versions(text: str) -> tuple[str, ...]:
+    """Returns the releases and API majors that a text names, in order, each once."""
+    found = [
+        (match.start(), match.group(1).lower()) for match in _VERSION.finditer(text) if not _is_number(text, match)
+    ]
+    found += [(match.start(), match.group().lower()) for match in _API_MAJOR.finditer(text)]
+    return tuple(dict.fromkeys(version for _, version in sorted(found)))
+
+
+_AMOUNT: Final = re.compile(
+    r"(?:threshold|rate|value|ratio|weight|alpha|temperature|epsilon|of about|below|above|under)\s*(?:of|to|=|:|is)?$"
+)
+
+
+def _is_number(text: str, match: re.Match[str]) -> bool:
+    # `0.5 GPU`, `threshold 0.9`, `10.0.0.1`: an amount or an address, not a release.
+    after = text[match.end() : match.end() + 12].lower().strip()
+    parts = match.group(1).split(".")
+    address = len(parts) == 4 or any(len(part) > 1 and part.startswith("0") for part in parts[:1])
+    unit = re.match(r"(?:[gmk]i?b?|gpus?|cpus?|cores?|seconds?|ms|minutes?|hours?|percent|x)\b", after)
+    before = text[: match.start()].lower().rstrip()
+    amount = _AMOUNT.search(before)
+    return bool(address or unit or amount)
+
+
+def named_areas(text: str) -> tuple[str, ...]:
+    """Returns the product areas that a text names, in the order of the table."""
+    lowered = text.lower()
+    return tuple(area for area, pattern in _AREAS if pattern.search(lowered))
+
+
+_AREAS: Final = tuple((area, re.compile(pattern, re.IGNORECASE)) for area, pattern in AREA_NAMES)
+
+
+def named_identifiers(text: str) -> tuple[str, ...]:
+    """Returns the names in a text that are spelled as a program spells them, in order, each once."""
+    found: list[tuple[int, str]] = []
+    for pattern in (_ENV, _FLAG, _GROUP, _DOTTED, _SNAKE, _CAMEL, _PASCAL):
+        found += [(match.start(), match.group()) for match in pattern.finditer(text)]
+    return tuple(dict.fromkeys(name for _, name in sorted(found) if name.lower().strip(".") not in _PRODUCT_WORDS))
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """Returns the words of a question that an answer should hold: no stop words, parts of identifiers included."""
+    words = (word for word in re.findall(r"\w+", text.lower()) if word not in STOP_WORDS)
+    return tuple(dict.fromkeys((*words, *identifier_parts(text))))
+
+
+def bm25_text(text: str) -> str:
+    """Returns what BM25 searches for: the question with the parts of its identifiers, without stop words.
+
+    Repeated words stay repeated: a person who says a word twice means it.
+    """
+    words = [word for word in re.findall(r"\w+", text) if word.lower() not in STOP_WORDS]
+    return " ".join((*words, *dict.fromkeys(identifier_parts(text)))) or text
+
+
+def precisions(versions: tuple[str, ...]) -> frozenset[str]:
+    """Returns the spellings under which rows of these versions are found."""
+    return frozenset(version_precisions(version)[0] if version_precisions(version) else version for version in versions)
+
+
+def _kfp_versions(text: str) -> list[str]:
+    found = re.finditer(r"\b(?:kfp|pipelines?)(?: sdk)? v?(\d+\.\d+(?:\.\d+)?)", text, re.IGNORECASE)
+    return [match.group(1) for match in found]
+
+
+def _intent(text: str, versions: tuple[str, ...], identifiers: tuple[str, ...]) -> tuple[IntentName, str]:
+    quoted = _QUOTED.search(text)
+    # What stands in quotes is quoted, not asked.
+    bare = _QUOTED.sub(" ", text) if quoted else text
+    comparison = _COMPARISON.search(bare)
+    if comparison:
+        return "comparison", f"compares ({comparison.group().strip()!r})"
+    error = _ERROR.search(text)
+    release = _RELEASE_DATE.search(bare)
+    if release and not _NOT_A_DATE.search(bare):
+        return "release_date", f"asks for a release date ({release.group().strip()!r})"
+    temporal = _TEMPORAL.search(bare)
+    if temporal and not _asks_how(bare):
+        return "temporal", f"asks what is latest or in an order of time ({temporal.group().strip()!r})"
+    if quoted and len(bare.split()) <= 12:
+        return "exact", f"quotes {quoted.group()}"
+    if error:
+        return "exact", f"holds an error string ({error.group().strip()!r})"
+    strong = next((name for name in identifiers if _ENV.fullmatch(name) or name.startswith("-")), "")
+    conceptual = _CONCEPTUAL.search(bare)
+    if conceptual:
+        return "conceptual", f"asks how, why or what ({conceptual.group().strip()!r})"
+    if strong:
+        return "exact", f"names the key {strong}"
+    # A kind (`ConfigMap`) is a word of everyday sentences; alone, or among few words, it is what is looked for.
+    words = len(re.findall(r"\w+", bare))
+    key = next((name for name in identifiers if not _PASCAL.fullmatch(name) or words <= MAX_KIND_WORDS), "")
+    if key:
+        return "exact", f"names the key {key}"
+    number = next((version for version in versions if not _API_MAJOR.fullmatch(version)), "")
+    api = _API_VERSION.search(bare)
+    if number or api:
+        return "exact", f"names the version {number or (api.group() if api else '')}"
+    return "general", "no other rule matched"
+
+
+def _asks_how(text: str) -> bool:
+    return bool(re.search(r"^\W*(?:how (?:do|can|to|should)|why)\b|\bhow to\b", text, re.IGNORECASE))
+
+
+_SPLIT: Final = _any(
+    (
+        r"\bdifferen(?:ce|ces|t)\b.*?\bbetween (?P<a1>.+?) and (?P<b1>.+)",
+        r"\bcompar\w+\b(?: between)? (?P<a2>.+?) (?:and|with|to|against|vs\.?|versus) (?P<b2>.+)",
+        r"(?P<a3>.+?) (?:vs\.?|versus|compared (?:to|with)|or) (?P<b3>.+)",
+        r"\bhow (?:do|does|is|are) (?P<a4>.+?) (?:differ(?:s|ent)? from|different to|better than) (?P<b4>.+)",
+        r"\bchang\w+\b.*?\b(?:from|between) (?P<a5>.+?) (?:to|and) (?P<b5>.+)",
+        r"(?P<a6>.+?) (?:and|differs? from|better than) (?P<b6>.+)",
+    ),
+    re.IGNORECASE,
+)
+
+
+def _sides(text: str, versions: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the question once for each side: what is compared, with what both sides share."""
+    releases = [version for version in versions if not _API_MAJOR.fullmatch(version)] or list(versions)
+    if len(releases) == 2:
+        return tuple(_without(text, other) for other in reversed(releases))
+    match = _SPLIT.search(text)
+    if match is None:
+        return ()
+    left, right = (
+        next(match[f"{side}{number}"] for number in range(1, 7) if match[f"{side}{number}"]) for side in "ab"
+    )
+    left, right = left.strip(" ?.,:"), right.strip(" ?.,:")
+    return (left, right) if content_words(left) and content_words(right) else ()
+
+
+def _without(text: str, version: str) -> str:
+    return re.sub(rf"(?<![\w.])v?{re.escape(version)}(?![\w])", " ", text, flags=re.IGNORECASE)

@@ -1,0 +1,225 @@
+"""From two lists of rows to an order of units: fusion, preferences, dates, duplicates. Pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubeflow_corpus.query.fusion import Row, rrf, weighted
+from kubeflow_corpus.query.intent import Question, precisions
+from kubeflow_corpus.query.tuning import Fusion, Policy, Preferences
+from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES, CollectionSpec
+from kubeflow_corpus.terms import version_precisions
+
+# Which fields are counted for the caller, by collection.
+FACETS: Final = {
+    DOCS.alias: ("product_area", "version", "doc_type", "source"),
+    ISSUES.alias: ("product_area", "version", "state", "repo"),
+    CODE.alias: ("product_area", "version", "kind", "language", "repo"),
+}
+MAX_FACET_VALUES: Final = 20
+# Fields that ranking reads of every row of a pool; the text is fetched of the best units only.
+LIGHT_FIELDS: Final = (
+    "unit_id",
+    "document_id",
+    "view",
+    "repo",
+    "file_path",
+    "source",
+    "source_type",
+    "product_area",
+    "version",
+)
+OWN_LIGHT_FIELDS: Final = {
+    DOCS.alias: ("doc_type", "release_date"),
+    ISSUES.alias: ("state", "state_reason", "resolved", "created_at"),
+    CODE.alias: ("kind", "language", "symbol", "resource_name"),
+}
+_OLDEST: Final = re.compile(r"\b(?:first|oldest|earliest)\b", re.IGNORECASE)
+_LEGACY_PATH: Final = re.compile(r"(?:^|[/_-])(?:legacy|deprecated)(?:[/_.-]|$)", re.IGNORECASE)
+_SHINGLE: Final = 3
+_SHINGLE_WORDS: Final = 400
+_COMPLETED: Final = "completed"
+
+
+def light_fields(spec: CollectionSpec) -> tuple[str, ...]:
+    """Returns the fields that a ranking needs of each row."""
+    return LIGHT_FIELDS + OWN_LIGHT_FIELDS[spec.alias]
+
+
+@dataclass(slots=True)
+class Ranked:
+    """The ranking of one question (or of one side of a comparison).
+
+    Attributes:
+        scores: By unit, best first: fused, plus preferences.
+        fused: By unit, before preferences.
+        rows: The best row of each unit.
+        bonuses: What was added to a unit, and why.
+    """
+
+    scores: dict[str, float]
+    fused: dict[str, float]
+    rows: dict[str, Row]
+    bonuses: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def rank(
+    lists: Mapping[str, Sequence[Row]],
+    question: Question,
+    spec: CollectionSpec,
+    policy: Policy,
+    fusion: Fusion,
+    preferences: Preferences,
+) -> Ranked:
+    """Fuses lists and adds preferences.
+
+    Args:
+        lists: Rows by list name, best first.
+        question: What the preferences are read from.
+        spec: The collection.
+        policy: Weights of the lists.
+        fusion: How they become one.
+        preferences: The bonuses.
+    """
+    weights = {"dense": policy.dense_weight, "bm25": 1 - policy.dense_weight}
+    fused = weighted(lists, weights) if fusion == "weighted" else rrf(lists, weights, policy.rrf_k)
+    rows: dict[str, Row] = {}
+    for found in lists.values():
+        for row in found:
+            rows.setdefault(row.unit_id, row)
+    named = Named(question, spec)
+    bonuses = {unit: bonus for unit, row in rows.items() if (bonus := named.bonuses(row.fields, preferences))}
+    scores = {unit: score + sum(bonuses.get(unit, {}).values()) for unit, score in fused.items()}
+    ordered = dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+    if question.intent == "temporal" and spec is DOCS:
+        ordered = by_release_date(ordered, rows, question)
+    return Ranked(ordered, fused, rows, bonuses)
+
+
+class Named:
+    """What a question names, compared with what a row says of itself."""
+
+    def __init__(self, question: Question, spec: CollectionSpec) -> None:
+        self._question = question
+        self._spec = spec
+        self._areas = frozenset(question.areas)
+        majors = frozenset(version for version in question.versions if re.fullmatch(r"v\d+", version))
+        self._majors = majors
+        self._versions = precisions(tuple(version for version in question.versions if version not in majors))
+        self._dated = question.intent in ("release_date", "temporal")
+        self._names = frozenset(name.lower().strip("()").rpartition(".")[2] for name in question.identifiers)
+
+    def bonuses(self, fields: Mapping[str, Any], preferences: Preferences) -> dict[str, float]:
+        """Returns what is added to the score of a row's unit, by reason."""
+        given: dict[str, float] = {}
+        if self._areas and self._areas.intersection(fields.get("product_area") or ()):
+            given["area"] = preferences.area
+        self._version(frozenset(fields.get("version") or ()), given, preferences)
+        if self._spec is DOCS:
+            self._docs(fields, given, preferences)
+        elif self._spec is ISSUES:
+            if fields.get("resolved") or fields.get("state_reason") == _COMPLETED:
+                given["resolved"] = preferences.resolved
+        elif self._names and self._names.intersection(
+            str(fields.get(name, "")).lower().rpartition(".")[2] for name in ("kind", "resource_name", "symbol")
+        ):
+            given["kind"] = preferences.kind
+        return given
+
+    def _version(self, held: frozenset[str], given: dict[str, float], preferences: Preferences) -> None:
+        releases = frozenset(version for version in held if not re.fullmatch(r"v\d+", version))
+        if self._versions and releases:
+            near = any(version in releases or _finest(releases, version) for version in self._versions)
+            given["version"] = preferences.version if near else preferences.other_version
+        elif self._majors and held & self._majors:
+            given["version"] = preferences.version
+
+    def _docs(self, fields: Mapping[str, Any], given: dict[str, float], preferences: Preferences) -> None:
+        if not self._question.legacy and is_legacy(fields):
+            given["legacy"] = preferences.legacy
+        if self._dated:
+            if fields.get("release_date"):
+                given["release"] = preferences.release
+        elif is_release_stub(fields):
+            given["release_stub"] = preferences.release_stub
+
+
+def _finest(releases: frozenset[str], version: str) -> bool:
+    """Whether a row about 1.10 speaks of 1.10.1: rows carry a version at every precision."""
+    finest = max(releases, key=len)
+    return finest in version_precisions(version)
+
+
+def is_legacy(fields: Mapping[str, Any]) -> bool:
+    """Whether a page documents a superseded generation."""
+    versions = fields.get("version") or ()
+    return bool(_LEGACY_PATH.search(str(fields.get("file_path", "")))) or ("v1" in versions and "v2" not in versions)
+
+
+def is_release_stub(fields: Mapping[str, Any]) -> bool:
+    """Whether a unit only says when something was released (the release-info files of the website)."""
+    return bool(fields.get("release_date")) and str(fields.get("file_path", "")).endswith(".json")
+
+
+def by_release_date(scores: Mapping[str, float], rows: Mapping[str, Row], question: Question) -> dict[str, float]:
+    """Sorts dated units by date, the newest first (the oldest for "first"), undated ones after them."""
+    dated = {unit: str(rows[unit].fields.get("release_date") or "") for unit in scores}
+    oldest = bool(_OLDEST.search(question.text))
+    dates = sorted(set(filter(None, dated.values())), reverse=not oldest)
+    places = {date: place for place, date in enumerate(dates)}
+
+    def key(unit: str) -> tuple[bool, bool, bool, int, float, str]:
+        date = dated[unit]
+        named = not question.years or date[:4] in question.years
+        area = not question.areas or "area" in _areas(rows[unit], question)
+        return (not date, not named, not area, places.get(date, 0), -scores[unit], unit)
+
+    return {unit: scores[unit] for unit in sorted(scores, key=key)}
+
+
+def _areas(row: Row, question: Question) -> tuple[str, ...]:
+    return ("area",) if set(question.areas).intersection(row.fields.get("product_area") or ()) else ()
+
+
+def facets(spec: CollectionSpec, rows: Iterable[Row]) -> dict[str, dict[str, int]]:
+    """Counts units by field and value, so that a caller can decide to narrow.
+
+    Args:
+        spec: The collection.
+        rows: The best row of each candidate.
+    """
+    counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS[spec.alias]}
+    for row in rows:
+        for name, counter in counts.items():
+            value = row.fields.get(name)
+            counter.update([value] if isinstance(value, str) and value else value or ())
+    return {name: dict(counter.most_common(MAX_FACET_VALUES)) for name, counter in counts.items() if counter}
+
+
+def shingles(text: str) -> frozenset[int]:
+    """Returns the word triples of the start of a text, hashed."""
+    words = re.findall(r"\w+", text[: _SHINGLE_WORDS * 10].lower())[:_SHINGLE_WORDS]
+    if len(words) <= _SHINGLE:
+        return frozenset({hash(tuple(words))})
+    return frozenset(map(hash, zip(words, words[1:], words[2:], strict=False)))
+
+
+def overlap(left: frozenset[int], right: frozenset[int]) -> float:
+    """Returns the Jaccard overlap of two sets of shingles."""
+    smaller, larger = sorted((len(left), len(right)))
+    if not larger or smaller / larger < 0.5:
+        return 0.0
+    common = len(left & right)
+    return common / (smaller + larger - common)
+
+
+def coverage(words: Sequence[str], text: str) -> float:
+    """Returns which share of a question's content words a text holds; 1 for a question without any."""
+    if not words:
+        return 1.0
+    lowered = text.lower()
+    return sum(word in lowered for word in words) / len(words)

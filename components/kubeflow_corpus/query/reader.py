@@ -1,0 +1,311 @@
+"""Reading from Milvus: one connection for many threads, aliases pinned to a version, errors in this project's words."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExceeded, StoreError, StoreUnavailable
+from kubeflow_corpus.query.deadline import Deadline
+from kubeflow_corpus.query.fusion import Row
+from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.store.connection import check_embedded_path, disconnect, load_pymilvus, translated
+from kubeflow_corpus.store.schema import (
+    DENSE_METRIC,
+    KEY_FIELD,
+    SPARSE_FIELD,
+    SPARSE_METRIC,
+    VECTOR_FIELD,
+    CollectionSpec,
+    served_name,
+)
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+Result = TypeVar("Result")
+
+# How long a resolved alias is trusted. Searches go to the version that it named, whose model was checked: an alias
+# that moves in between can never bring vectors of another model into a ranking.
+TARGET_SECONDS: Final = 5.0
+# Opening an embedded database, loading its collection and its first BM25 search: seconds, once a process.
+WARM_UP_SECONDS: Final = 60.0
+# Answers of a server that is busy moving an alias, balancing or loading.
+_TRANSIENT: Final = (
+    "failed to get delegator",
+    "channel not available",
+    "node not match",
+    "no available shard",
+    "fail to search on all shard leaders",
+    "rate limit",
+)
+_NOT_LOADED: Final = ("not loaded", "not fully loaded", "collection not load")
+_PAUSE_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The version that an alias stands for.
+
+    Attributes:
+        spec: The collection.
+        name: Physical name.
+        properties: What was recorded when it was made.
+        bm25: Whether it has the BM25 list.
+        expires: When it is asked for again (monotonic seconds).
+    """
+
+    spec: CollectionSpec
+    name: str
+    properties: Mapping[str, Any]
+    bm25: bool
+    expires: float
+
+
+class Reader:
+    """Reads one Milvus. Safe for many threads; opens at the first read and again after a failure.
+
+    Args:
+        settings: Where it is.
+        collections: Physical names to read instead of the aliases, by alias: to evaluate a candidate.
+        clock: Monotonic seconds, for tests.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        collections: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._collections = dict(collections or {})
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._client: MilvusClient | None = None
+        self._targets: dict[str, Target] = {}
+        self._warm: set[str] = set()
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the database is a path."""
+        return self._settings.embedded_milvus
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        with self._lock:
+            client, self._client = self._client, None
+            self._targets.clear()
+            self._warm.clear()
+        if client is not None:
+            disconnect(client, self._settings)
+
+    def target(self, spec: CollectionSpec, deadline: Deadline) -> Target:
+        """Returns the version to read, asked for at most every `TARGET_SECONDS`.
+
+        Raises:
+            CollectionNotFound: There is no such alias.
+            StoreError: Milvus does not answer.
+        """
+        held = self._targets.get(spec.alias)
+        if held is not None and held.expires > self._clock():
+            return held
+        name = self._collections.get(spec.alias) or served_name(self._settings.collection_prefix, spec.alias)
+        target = self._call(
+            name, deadline, "connect", lambda client, timeout: self._resolve(client, spec, name, timeout)
+        )
+        if target.name not in self._warm:
+            self._warm_up(target, deadline)
+        with self._lock:
+            self._targets[spec.alias] = target
+        return target
+
+    def search(
+        self,
+        target: Target,
+        data: Sequence[Any],
+        *,
+        sparse: bool,
+        limit: int,
+        expression: str,
+        fields: Sequence[str],
+        deadline: Deadline,
+    ) -> list[list[Row]]:
+        """Returns one list of rows for each text (BM25) or vector (dense), best first."""
+        anns_field, metric = (SPARSE_FIELD, SPARSE_METRIC) if sparse else (VECTOR_FIELD, DENSE_METRIC)
+
+        def search(client: MilvusClient, timeout: float) -> Any:
+            return client.search(
+                target.name,
+                data=list(data),
+                anns_field=anns_field,
+                filter=expression,
+                limit=limit,
+                output_fields=list(fields),
+                search_params={"metric_type": metric},
+                timeout=timeout,
+            )
+
+        found = self._call(target.name, deadline, "bm25" if sparse else "dense", search)
+        return [[_row(hit, sparse) for hit in hits] for hits in found]
+
+    def query(
+        self, target: Target, expression: str, fields: Iterable[str], *, limit: int, deadline: Deadline
+    ) -> list[dict[str, Any]]:
+        """Returns the rows that an expression matches."""
+
+        def query(client: MilvusClient, timeout: float) -> Any:
+            return client.query(
+                target.name, filter=expression, output_fields=list(fields), limit=limit, timeout=timeout
+            )
+
+        return [dict(row) for row in self._call(target.name, deadline, "fetch", query)]
+
+    def distinct(self, target: Target, field: str, deadline: Deadline) -> dict[str, int]:
+        """Returns the values of a field with their row counts, the most frequent first."""
+
+        def count(client: MilvusClient, timeout: float) -> dict[str, int]:
+            counts: dict[str, int] = {}
+            iterator = client.query_iterator(target.name, batch_size=4_000, output_fields=[field], timeout=timeout)
+            try:
+                while rows := iterator.next():
+                    for row in rows:
+                        value = row[field]
+                        for item in [value] if isinstance(value, (str, int, bool)) else value or ():
+                            counts[str(item)] = counts.get(str(item), 0) + 1
+            finally:
+                iterator.close()
+            return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+        return self._call(target.name, deadline, "values", count)
+
+    # ---- connection
+
+    def _connected(self, timeout: float) -> MilvusClient:
+        with self._lock:
+            if self._client is None:
+                self._client = self._connect(timeout)
+            return self._client
+
+    def _connect(self, timeout: float) -> MilvusClient:
+        settings = self._settings
+        uri = settings.require_milvus_uri()
+        if settings.embedded_milvus:
+            # Opening a missing path would make an empty database and answer "not found".
+            check_embedded_path(Path(uri))
+            if not Path(uri).exists():
+                raise CollectionNotFound(
+                    f"There is no database at {uri}", remedy="Run the ingestion first: python -m pipelines run", uri=uri
+                )
+        load_pymilvus()
+        from pymilvus import MilvusClient
+
+        return MilvusClient(
+            uri=uri,
+            user=settings.milvus_user,
+            password=settings.milvus_password.reveal(),
+            token=settings.milvus_token.reveal(),
+            db_name=settings.milvus_database,
+            timeout=timeout,
+        )
+
+    def _resolve(self, client: MilvusClient, spec: CollectionSpec, name: str, timeout: float) -> Target:
+        # Asking for a missing alias makes pymilvus log a traceback: look into the list first.
+        aliases = client.list_aliases(timeout=timeout)["aliases"]
+        if name in aliases:
+            physical = str(client.describe_alias(name, timeout=timeout)["collection_name"])
+        elif client.has_collection(name, timeout=timeout):
+            physical = name
+        else:
+            raise CollectionNotFound(
+                f"There is no alias {name}",
+                remedy="Run the ingestion first (python -m pipelines run), or check MILVUS_URI, MILVUS_DATABASE and "
+                "COLLECTION_PREFIX",
+                collection=name,
+            )
+        described = client.describe_collection(physical, timeout=timeout)
+        fields = {field["name"] for field in described["fields"]}
+        return Target(
+            spec=spec,
+            name=physical,
+            properties=described.get("properties") or {},
+            bm25=SPARSE_FIELD in fields,
+            expires=self._clock() + TARGET_SECONDS,
+        )
+
+    def _warm_up(self, target: Target, deadline: Deadline) -> None:
+        if self.embedded:
+            deadline = Deadline(max(WARM_UP_SECONDS, deadline.seconds))
+        # A collection is not loaded after its database was opened again.
+        self._call(target.name, deadline, "load", lambda client, timeout: _load(client, target.name, timeout))
+        if target.bm25 and self.embedded:
+            self.search(target, ["warm"], sparse=True, limit=1, expression="", fields=[KEY_FIELD], deadline=deadline)
+        self._warm.add(target.name)
+
+    def _call(self, what: str, deadline: Deadline, stage: str, call: Callable[[MilvusClient, float], Result]) -> Result:
+        """Calls Milvus within the deadline, again where the failure passes by itself."""
+        reloaded = False
+        while True:
+            timeout = deadline.left(stage)
+            client: MilvusClient | None = None
+            try:
+                client = self._connected(timeout)
+                return call(client, timeout)
+            except CorpusError:
+                raise
+            except Exception as error:
+                failure, message = self._failure(what, error, deadline, stage)
+                if isinstance(failure, StoreUnavailable):
+                    self._drop(client)
+                    raise failure from error
+                if isinstance(failure, CollectionNotFound):
+                    self._targets.clear()
+                if any(sign in message for sign in _NOT_LOADED) and not reloaded and client is not None:
+                    reloaded = True
+                    _load(client, what, deadline.left(stage))
+                elif not any(sign in message for sign in _TRANSIENT):
+                    raise failure from error
+            time.sleep(min(_PAUSE_SECONDS, deadline.left(stage)))
+
+    def _failure(self, what: str, error: Exception, deadline: Deadline, stage: str) -> tuple[CorpusError, str]:
+        from pymilvus.exceptions import MilvusException
+
+        # gRPC's own errors reach a caller when a connection breaks in the middle of a call; its package has no types.
+        if not isinstance(error, (MilvusException, OSError)) and type(error).__module__.partition(".")[0] != "grpc":
+            # A closed channel is a ValueError: another thread dropped the connection.
+            if not (isinstance(error, ValueError) and "closed channel" in str(error).lower()):
+                raise error
+            return StoreUnavailable(
+                f"Milvus at {self._settings.milvus_uri} closed the connection", remedy="Try again"
+            ), ""
+        message = f"{getattr(error, 'message', '')} {error}".lower()
+        if stage == "connect" and not isinstance(error, MilvusException):
+            return translated(f"Milvus at {self._settings.milvus_uri}", error), message
+        failure: CorpusError = translated(f"Milvus at {self._settings.milvus_uri} ({what})", error)
+        if isinstance(failure, StoreUnavailable) and "deadline" in message and "connect" not in message:
+            failure = deadline.exceeded(stage)
+        return failure, message
+
+    def _drop(self, client: MilvusClient | None) -> None:
+        """Forgets a connection that failed; others may still be using it, so it is not closed."""
+        if self.embedded:
+            return
+        with self._lock:
+            if self._client is client:
+                self._client = None
+                self._targets.clear()
+
+
+def _load(client: MilvusClient, name: str, timeout: float) -> None:
+    client.load_collection(name, timeout=timeout)
+
+
+def _row(hit: Mapping[str, Any], sparse: bool) -> Row:
+    score = float(hit["distance"])
+    return Row(str(hit[KEY_FIELD]), abs(score) if sparse else score, hit["entity"])
+
+
+__all__ = ["DeadlineExceeded", "Reader", "StoreError", "Target"]

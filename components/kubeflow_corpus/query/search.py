@@ -1,0 +1,480 @@
+"""One search, from a question to a result: the stages of the trace in their order."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from kubeflow_corpus.errors import (
+    EmbedderMissing,
+    EmbedderUnavailable,
+    EmbeddingError,
+    InvalidArgument,
+)
+from kubeflow_corpus.query.deadline import Deadline
+from kubeflow_corpus.query.evidence import EvidenceBuilder
+from kubeflow_corpus.query.filters import FilterValue, expression
+from kubeflow_corpus.query.fusion import Row, best_by_unit, interleave, merged
+from kubeflow_corpus.query.intent import Intent, Question, bm25_text, content_words, precisions, read
+from kubeflow_corpus.query.ranking import Ranked, coverage, facets, light_fields, overlap, rank, shingles
+from kubeflow_corpus.query.reader import Reader, Target
+from kubeflow_corpus.query.rerank import Reranker
+from kubeflow_corpus.query.results import Hit, SearchResult
+from kubeflow_corpus.query.trace import Trace
+from kubeflow_corpus.query.tuning import (
+    DEFAULT_TIMEOUT_SECONDS,
+    DEFAULT_TOKEN_BUDGET,
+    EMBEDDING_SHARE,
+    FUSIONS,
+    MAX_LIMIT,
+    MAX_QUERY_CHARACTERS,
+    MAX_TOKEN_BUDGET,
+    MODES,
+    RERANK_SHARE,
+    Fusion,
+    Mode,
+    Policy,
+    Tuning,
+)
+from kubeflow_corpus.query.vectors import QueryVectors
+from kubeflow_corpus.store.schema import DOCS, MAX_WINDOW, CollectionSpec, check_model, keys_filter, strip_controls
+from kubeflow_corpus.tokens import TokenCounter
+
+# Of a unit with more rows than this (a CRD with thousands of fields) the rest is read by `get_unit` only.
+MAX_UNIT_ROWS: Final = 400
+_DATED: Final = 'release_date != ""'
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A validated question with everything that shapes its answer.
+
+    Attributes:
+        spec: The collection.
+        query: The question.
+        filters: Validated filters.
+        visibility: Groups whose rows may be seen; None sees all.
+        limit: Hits.
+        mode: Instead of the intent's own.
+        fusion: Instead of the tuned one.
+        token_budget: Of the evidence.
+        exclude: Units that were shown already.
+        infer_filters: Whether what the question names becomes a filter.
+        rerank: Whether the second stage runs where there is one.
+        min_score: Least score of a hit.
+        timeout: Seconds for the search.
+        request_id: The caller's id; made up where there is none.
+    """
+
+    spec: CollectionSpec
+    query: str
+    filters: Mapping[str, FilterValue] = field(default_factory=dict)
+    visibility: tuple[str, ...] | None = None
+    limit: int = 5
+    mode: Mode | None = None
+    fusion: Fusion | None = None
+    token_budget: int = DEFAULT_TOKEN_BUDGET
+    exclude: frozenset[str] = frozenset()
+    infer_filters: bool = False
+    rerank: bool = True
+    min_score: float = 0.0
+    timeout: float = DEFAULT_TIMEOUT_SECONDS
+    request_id: str = ""
+
+    def __post_init__(self) -> None:
+        _check(
+            isinstance(self.query, str) and bool(self.query.strip()), "query", "The question is empty", "Ask something"
+        )
+        _check(_whole(self.limit, 1, MAX_LIMIT), "limit", f"limit is {self.limit!r}", f"Use 1 to {MAX_LIMIT}")
+        _check(self.mode in (None, *MODES), "mode", f"There is no mode {self.mode!r}", f"Use one of {', '.join(MODES)}")
+        known = ", ".join(FUSIONS)
+        _check(self.fusion in (None, *FUSIONS), "fusion", f"There is no fusion {self.fusion!r}", f"Use one of {known}")
+        _check(
+            _whole(self.token_budget, 50, MAX_TOKEN_BUDGET),
+            "token_budget",
+            f"token_budget is {self.token_budget!r}",
+            f"Use 50 to {MAX_TOKEN_BUDGET}",
+        )
+        number = isinstance(self.timeout, (int, float)) and not isinstance(self.timeout, bool)
+        _check(number and 0 < self.timeout <= 600, "timeout", f"timeout is {self.timeout!r}", "Use seconds, up to 600")
+
+
+def _whole(value: Any, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _check(right: bool, argument: str, problem: str, remedy: str) -> None:
+    if not right:
+        raise InvalidArgument(problem, remedy=remedy, argument=argument)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What every search of a client shares.
+
+    Attributes:
+        reader: Milvus.
+        vectors: Vectors of questions.
+        pool: Runs the BM25 list beside the embedding and the dense list.
+        tuning: Every number.
+        counter: Counts the tokens of evidence.
+        reranker: The second stage, where there is one.
+        preload: Whether the model is loaded in this process: loading it is not part of a search.
+    """
+
+    reader: Reader
+    vectors: QueryVectors
+    pool: Executor
+    tuning: Tuning
+    counter: TokenCounter
+    reranker: Reranker | None = None
+    preload: bool = False
+
+    def search(self, request: Request) -> SearchResult:
+        """Answers one question.
+
+        Raises:
+            CorpusError: It could not be answered; `code` says why.
+        """
+        started = time.perf_counter()
+        question = read(clean_query(request.query))
+        target = self.reader.target(request.spec, Deadline(request.timeout))
+        if self.preload:
+            self.vectors.embedder()
+        return _Run(self, request, question, target, started).answer()
+
+
+def clean_query(text: str) -> str:
+    """Returns a question as it is searched: no control characters, the middle of a pasted log left out."""
+    text = strip_controls(text).strip()
+    if len(text) > MAX_QUERY_CHARACTERS:
+        half = MAX_QUERY_CHARACTERS // 2
+        text = f"{text[:half]} {text[-half:]}"
+    return text
+
+
+class _Run:
+    """The state of one search."""
+
+    def __init__(self, engine: Engine, request: Request, question: Question, target: Target, started: float) -> None:
+        self._engine = engine
+        self._request = request
+        self._question = question
+        self._target = target
+        self._started = started
+        # Opening an embedded database and its model, once a process, is not part of a search.
+        self._deadline = Deadline(request.timeout)
+        if engine.reader.embedded is False:
+            self._deadline = Deadline(max(request.timeout - (time.perf_counter() - started), 0.001))
+        self._trace = Trace(request.request_id or uuid.uuid4().hex, target.name)
+        self._trace.stage("open", started)
+        self._notes: list[str] = []
+        self._reasons: list[str] = [question.reason]
+        # What the lists said of a unit: rows in the order in which they deserve to be shown, and which lists.
+        self._found: dict[str, tuple[tuple[str, ...], str]] = {}
+        self._cosines: dict[str, float] = {}
+        self._policy = self._choose_policy()
+        self._mode = self._choose_mode()
+
+    # ---- the stages
+
+    def answer(self) -> SearchResult:
+        request = self._request
+        inferred = self._inferred()
+        filters = {**request.filters, **(inferred if request.infer_filters else {})}
+        rankings, lists = self._rankings(filters)
+        if not any(ranking.scores for ranking in rankings) and filters:
+            known = ", ".join(f"{name}={_shown(value)}" for name, value in filters.items())
+            self._notes.append(f"Nothing matches the filter {known}; it was left out.")
+            self._trace.data["relaxed"] = {name: _shown(value) for name, value in filters.items()}
+            filters = {}
+            rankings, lists = self._rankings({})
+        hits = self._hits(rankings)
+        return self._result(hits, rankings, lists, filters, inferred)
+
+    def _choose_policy(self) -> Policy:
+        policies = self._engine.tuning.policies
+        name = self._question.intent
+        if name in ("temporal", "release_date") and self._request.spec is not DOCS:
+            # Only pages about releases carry release dates; elsewhere such a question is one like any other.
+            name = "general"
+        return policies[name]
+
+    def _choose_mode(self) -> Mode:
+        mode = self._request.mode or self._policy.mode
+        if self._request.mode:
+            self._reasons.append("mode given by the caller")
+        if not self._target.bm25 and mode != "dense":
+            self._note_mode("the collection has no BM25 list: dense only")
+            return "dense"
+        return mode
+
+    def _note_mode(self, reason: str) -> None:
+        self._reasons.append(reason)
+        self._trace.data["degraded"] = reason
+
+    def _inferred(self) -> dict[str, FilterValue]:
+        question = self._question
+        releases = tuple(sorted(precisions(question.versions)))
+        inferred: dict[str, FilterValue] = {}
+        if question.areas:
+            inferred["product_area"] = question.areas
+        if releases:
+            inferred["version"] = releases
+        return inferred
+
+    def _rankings(self, filters: Mapping[str, FilterValue]) -> tuple[list[Ranked], dict[str, list[Row]]]:
+        """Searches the question, and each side of a comparison, and ranks each."""
+        request, question = self._request, self._question
+        where = expression(filters, request.visibility)
+        texts = [question.text, *question.sides]
+        lists = self._lists(texts, where)
+        if self._mode == "bm25" and not request.mode and not any(lists["bm25"]):
+            # A typo in a key, or words that nobody wrote: meaning is all that is left.
+            self._note_mode("BM25 found nothing: dense instead")
+            self._mode = "dense"
+            lists = self._lists(texts, where)
+        started = time.perf_counter()
+        self._note_found(lists)
+        sides = [
+            question,
+            *(replace(read(side), areas=question.areas, intent=question.intent) for side in question.sides),
+        ]
+        fusion = request.fusion or self._engine.tuning.fusion
+        rankings = [
+            rank(
+                {name: found[index] for name, found in lists.items()},
+                side,
+                request.spec,
+                self._policy,
+                fusion,
+                self._engine.tuning.preferences,
+            )
+            for index, side in enumerate(sides)
+        ]
+        self._trace.stage("rank", started)
+        self._trace.searched(where, self._mode, fusion, self._policy, {name: found[0] for name, found in lists.items()})
+        return rankings, {name: found[0] for name, found in lists.items()}
+
+    def _note_found(self, lists: Mapping[str, list[list[Row]]]) -> None:
+        ranks: dict[str, dict[str, float]] = {}
+        modes: dict[str, set[str]] = {}
+        for name, found in lists.items():
+            for rows in found:
+                for place, row in enumerate(rows):
+                    unit = ranks.setdefault(row.unit_id, {})
+                    unit[row.id] = unit.get(row.id, 0.0) + 1 / (10 + place)
+                    modes.setdefault(row.unit_id, set()).add(name)
+        self._found = {
+            unit: (
+                tuple(sorted(rows, key=lambda row: (-rows[row], row))),
+                "hybrid" if len(modes[unit]) > 1 else next(iter(modes[unit])),
+            )
+            for unit, rows in ranks.items()
+        }
+        for rows in lists.get("dense", ()):
+            for unit_id, cosine in best_by_unit(rows).items():
+                self._cosines[unit_id] = max(cosine, self._cosines.get(unit_id, -1.0))
+
+    def _lists(self, texts: Sequence[str], where: str) -> dict[str, list[list[Row]]]:
+        if self._mode == "bm25":
+            self._guard_model()
+            return {"bm25": self._bm25(texts, where)}
+        if self._mode == "dense":
+            return {"dense": self._dense(texts, where)}
+        sparse: Future[list[list[Row]]] = self._engine.pool.submit(self._bm25, texts, where)
+        try:
+            dense = self._dense(texts, where)
+        except EmbedderUnavailable as error:
+            # Words alone answer most questions nearly as well, and an answer that says so beats none.
+            self._mode = "bm25"
+            self._note_mode(f"the embedding service does not answer: BM25 only ({error.problem})")
+            self._notes.append("The embedding service does not answer: found by words only.")
+            return {"bm25": self._joined(sparse)}
+        return {"dense": dense, "bm25": self._joined(sparse)}
+
+    def _joined(self, future: Future[list[list[Row]]]) -> list[list[Row]]:
+        try:
+            return future.result(timeout=self._deadline.left("bm25"))
+        except FutureTimeout as error:
+            raise self._deadline.exceeded("bm25") from error
+
+    def _bm25(self, texts: Sequence[str], where: str) -> list[list[Row]]:
+        started = time.perf_counter()
+        data = [bm25_text(text) for text in texts]
+        found = self._search(data, sparse=True, where=where)
+        if self._question.intent in ("release_date", "temporal") and self._request.spec is DOCS:
+            # Dates stand in short units that long pages outrank: they are asked for on their own as well.
+            dated = self._search(data, sparse=True, where=f"{where} and {_DATED}" if where else _DATED)
+            found = [merged(pair) for pair in zip(found, dated, strict=True)]
+        self._trace.stage("bm25", started)
+        return found
+
+    def _dense(self, texts: Sequence[str], where: str) -> list[list[Row]]:
+        self._guard_model(needed=True)
+        started = time.perf_counter()
+        vectors = self._engine.vectors.embed(texts, self._deadline.left("embedding", EMBEDDING_SHARE))
+        self._trace.stage("embedding", started)
+        started = time.perf_counter()
+        found = self._search(vectors, sparse=False, where=where)
+        self._trace.stage("dense", started)
+        return found
+
+    def _search(self, data: Sequence[Any], *, sparse: bool, where: str) -> list[list[Row]]:
+        return self._engine.reader.search(
+            self._target,
+            data,
+            sparse=sparse,
+            limit=self._policy.pool,
+            expression=where,
+            fields=light_fields(self._request.spec),
+            deadline=self._deadline,
+        )
+
+    def _guard_model(self, *, needed: bool = False) -> None:
+        """Refuses a collection of another model; a BM25 list alone does not need the model's name to be known."""
+        if not needed and self._request.mode == "bm25":
+            return
+        try:
+            identity = self._engine.vectors.identity()
+        except (EmbedderUnavailable, EmbedderMissing) as error:
+            if needed:
+                raise
+            self._trace.data["model_unchecked"] = error.problem
+            return
+        check_model(self._target.properties, identity, self._target.name)
+
+    # ---- from units to hits
+
+    def _hits(self, rankings: list[Ranked]) -> list[Hit]:
+        request, tuning = self._request, self._engine.tuning
+        order = interleave([[*ranking.scores] for ranking in rankings]) if len(rankings) > 1 else [*rankings[0].scores]
+        for unit in request.exclude.intersection(order):
+            self._trace.drop(unit, "excluded by the caller")
+        order = [unit for unit in order if unit not in request.exclude]
+        wanted = order[: max(request.limit * tuning.candidates, request.limit + 5)]
+        if request.rerank and self._engine.reranker is not None:
+            wanted = order[: max(len(wanted), tuning.rerank_pool)]
+        texts = self._fetch(wanted)
+        candidates = [self._hit(unit, texts[unit], rankings) for unit in wanted if unit in texts]
+        candidates = self._second_stage(candidates)
+        return self._selected(candidates)
+
+    def _fetch(self, units: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+        if not units:
+            return {}
+        started = time.perf_counter()
+        where = keys_filter("unit_id", list(units))
+        if self._request.visibility is not None:
+            where = f"{where} and {expression({}, self._request.visibility)}"
+        limit = min(MAX_WINDOW, len(units) * MAX_UNIT_ROWS)
+        rows = self._engine.reader.query(
+            self._target, where, self._request.spec.output_fields, limit=limit, deadline=self._deadline
+        )
+        grouped: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            grouped.setdefault(str(row["unit_id"]), []).append(row)
+        self._trace.stage("fetch", started)
+        return grouped
+
+    def _hit(self, unit: str, rows: list[dict[str, Any]], rankings: list[Ranked]) -> Hit:
+        own = tuple(spec.name for spec in self._request.spec.own_fields)
+        matched, mode = self._found[unit]
+        score = max(ranking.scores[unit] for ranking in rankings if unit in ranking.scores)
+        return Hit.of(rows, own, score=score, mode=mode, matched=matched)
+
+    def _second_stage(self, candidates: list[Hit]) -> list[Hit]:
+        reranker = self._engine.reranker
+        if reranker is None or not self._request.rerank or len(candidates) < 2:
+            return candidates
+        started = time.perf_counter()
+        texts = [f"{hit.title} > {hit.section_path}\n{hit.content_text}" for hit in candidates]
+        try:
+            scores = reranker.scores(self._question.text, texts, self._deadline.left("rerank", RERANK_SHARE))
+        except EmbeddingError as error:
+            self._trace.data["rerank"] = f"skipped: {error.problem}"
+            return candidates
+        self._trace.stage("rerank", started)
+        ordered = sorted(zip(candidates, scores, strict=True), key=lambda pair: (-pair[1], pair[0].unit_id))
+        self._trace.data["rerank"] = [{"unit_id": hit.unit_id, "score": round(score, 4)} for hit, score in ordered]
+        return [hit for hit, _ in ordered]
+
+    def _selected(self, candidates: list[Hit]) -> list[Hit]:
+        """Drops what is no answer and what says the same again, and keeps as many as were asked for."""
+        request, tuning = self._request, self._engine.tuning
+        threshold = tuning.thresholds[request.spec.alias]
+        words = content_words(self._question.text)
+        kept: list[Hit] = []
+        prints: list[frozenset[int]] = []
+        for hit in candidates:
+            if len(kept) == request.limit:
+                break
+            cosine = self._cosines.get(hit.unit_id)
+            covered = coverage(words, f"{hit.title} {hit.section_path} {hit.content_text}")
+            if (cosine is None or cosine < threshold.cosine) and covered < threshold.coverage:
+                shown = "none" if cosine is None else f"{cosine:.2f}"
+                self._trace.drop(hit.unit_id, f"below the threshold: cosine {shown}, words {covered:.2f}")
+                continue
+            if hit.score < request.min_score:
+                self._trace.drop(hit.unit_id, f"score {hit.score:.3f} below {request.min_score}")
+                continue
+            print_ = shingles(hit.content_text)
+            twin = next(
+                (place for place, held in enumerate(prints) if self._same(kept[place], hit, held, print_)), None
+            )
+            if twin is None:
+                kept.append(hit)
+                prints.append(print_)
+                continue
+            self._trace.drop(hit.unit_id, f"says the same as {kept[twin].unit_id}")
+            place = f"{hit.repo}:{hit.file_path}"
+            if place not in (f"{kept[twin].repo}:{kept[twin].file_path}", *kept[twin].also_at):
+                kept[twin] = replace(kept[twin], also_at=(*kept[twin].also_at, place))
+        return kept
+
+    def _same(self, kept: Hit, hit: Hit, left: frozenset[int], right: frozenset[int]) -> bool:
+        if self._question.versions and kept.version != hit.version:
+            # The same sentence about two releases is two answers to a question about one of them.
+            return False
+        return overlap(left, right) >= self._engine.tuning.near_duplicate
+
+    def _result(
+        self,
+        hits: list[Hit],
+        rankings: list[Ranked],
+        lists: dict[str, list[Row]],
+        filters: Mapping[str, FilterValue],
+        inferred: Mapping[str, FilterValue],
+    ) -> SearchResult:
+        request, question = self._request, self._question
+        tuning = self._engine.tuning
+        shown = {name: _shown(value) for name, value in filters.items()}
+        best: dict[str, Row] = {}
+        for ranking in reversed(rankings):
+            best.update(ranking.rows)
+        self._trace.chosen(hits, rankings[0], tuning.thresholds[request.spec.alias])
+        total = (time.perf_counter() - self._started) * 1000
+        return SearchResult(
+            request_id=self._trace.request_id,
+            collection=request.spec.alias,
+            intent=Intent(question.intent, self._mode, "; ".join(self._reasons)),
+            hits=tuple(hits),
+            facets=facets(request.spec, best.values()),
+            trace=self._trace.finished(total, self._mode, question, shown),
+            total_ms=total,
+            filters=shown,
+            filters_inferred={name: _shown(value) for name, value in inferred.items()},
+            notes=tuple(self._notes),
+            token_budget=request.token_budget,
+            builder=EvidenceBuilder(content_words(question.text), self._engine.counter, tuning.unit_tokens),
+            lists=lists,
+        )
+
+
+def _shown(value: FilterValue) -> Any:
+    return list(value) if isinstance(value, tuple) else value

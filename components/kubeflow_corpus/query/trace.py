@@ -1,0 +1,112 @@
+"""The trace of one search: what every stage saw and decided, for a person and for a log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from kubeflow_corpus.query.tuning import Policy, Threshold
+
+if TYPE_CHECKING:
+    from kubeflow_corpus.query.fusion import Row
+    from kubeflow_corpus.query.intent import Question
+    from kubeflow_corpus.query.ranking import Ranked
+    from kubeflow_corpus.query.results import Hit
+
+LOGGER: Final = logging.getLogger("kubeflow_corpus.query")
+# Rows of a list, and units of the fused order, that a trace shows.
+SHOWN_ROWS: Final = 20
+
+
+class Trace:
+    """Collects what happens in one search; stages may end in any thread.
+
+    Args:
+        request_id: The same in trace, log and answer.
+        collection: Physical name of what is searched.
+    """
+
+    def __init__(self, request_id: str, collection: str) -> None:
+        self.request_id = request_id
+        self.data: dict[str, Any] = {"request_id": request_id, "collection": collection}
+        self._stages: dict[str, float] = {}
+        self._drops: list[dict[str, str]] = []
+        self._lock = threading.Lock()
+
+    def stage(self, name: str, started: float) -> None:
+        """Adds the time since `started` (`time.perf_counter`) to a stage."""
+        seconds = time.perf_counter() - started
+        with self._lock:
+            self._stages[name] = self._stages.get(name, 0.0) + seconds
+
+    def drop(self, unit: str, reason: str) -> None:
+        """Notes a unit that is not among the hits, and why."""
+        self._drops.append({"unit_id": unit, "reason": reason})
+
+    def searched(self, where: str, mode: str, fusion: str, policy: Policy, lists: Mapping[str, Sequence[Row]]) -> None:
+        """Notes the lists as Milvus ranked them."""
+        weights = {"dense": policy.dense_weight, "bm25": round(1 - policy.dense_weight, 4)}
+        self.data |= {
+            "expression": where,
+            "mode": mode,
+            "fusion": {"method": fusion, "weights": weights, "rrf_k": policy.rrf_k, "pool": policy.pool},
+            "lists": {
+                name: {
+                    "rows": len(rows),
+                    "top": [
+                        {"rank": place, "unit_id": row.unit_id, "id": row.id, "score": round(row.score, 4)}
+                        for place, row in enumerate(rows[:SHOWN_ROWS], 1)
+                    ],
+                }
+                for name, rows in lists.items()
+            },
+        }
+
+    def chosen(self, hits: Sequence[Hit], ranking: Ranked, threshold: Threshold) -> None:
+        """Notes the fused order, what was added to each score, and the hits."""
+        self.data["thresholds"] = asdict(threshold)
+        self.data["fused"] = [
+            {
+                "unit_id": unit,
+                "fused": round(ranking.fused[unit], 4),
+                "score": round(score, 4),
+                "preferences": ranking.bonuses.get(unit, {}),
+            }
+            for unit, score in list(ranking.scores.items())[:SHOWN_ROWS]
+        ]
+        self.data["hits"] = [hit.unit_id for hit in hits]
+
+    def finished(self, total_ms: float, mode: str, question: Question, filters: Mapping[str, Any]) -> dict[str, Any]:
+        """Closes the trace and logs the search: one event, without the question."""
+        self.data["drops"] = self._drops
+        self.data["stages_ms"] = {name: round(seconds * 1000, 3) for name, seconds in self._stages.items()}
+        self.data["total_ms"] = round(total_ms, 3)
+        if LOGGER.isEnabledFor(logging.INFO):
+            event = {
+                "event": "search",
+                "request_id": self.request_id,
+                "collection": self.data["collection"],
+                "intent": question.intent,
+                "mode": mode,
+                "filters": dict(filters),
+                "hits": len(self.data["hits"]),
+                "dropped": len(self._drops),
+                "degraded": self.data.get("degraded", ""),
+                "stages_ms": self.data["stages_ms"],
+                "total_ms": self.data["total_ms"],
+            }
+            if LOGGER.isEnabledFor(logging.DEBUG):
+                event["query"] = question.text
+            LOGGER.info(json.dumps(event, ensure_ascii=False), extra={"event": event})
+        return self.data
+
+
+def log_failure(request_id: str, collection: str, code: str, total_ms: float) -> None:
+    """Logs a search that failed: its code and how long it took."""
+    event = {"event": "search_failed", "request_id": request_id, "collection": collection, "code": code}
+    LOGGER.warning(json.dumps(event | {"total_ms": round(total_ms, 3)}), extra={"event": event})
