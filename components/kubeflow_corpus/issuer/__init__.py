@@ -1,0 +1,1 @@
+"""Anonymous sessions for the edge: short-lived signed tokens, the keys that verify them, and their rotation."""

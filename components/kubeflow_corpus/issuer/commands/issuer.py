@@ -1,0 +1,88 @@
+"""``kubeflow-corpus issuer serve|rotate``: hands out anonymous sessions, and changes the keys that sign them."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from kubeflow_corpus.errors import SettingsError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments; every other setting is an environment variable (``ISSUER_...``)."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    serve = actions.add_parser("serve", help="answer POST /session and publish the key set")
+    serve.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    serve.add_argument("--port", type=int, help="port to listen on (default 8001)")
+    rotate = actions.add_parser("rotate", help="make a new key when it is time, drop those that nothing needs")
+    where = rotate.add_mutually_exclusive_group(required=True)
+    where.add_argument("--folder", type=Path, help="folder of the keys")
+    where.add_argument("--secret", help="name of the Secret, in the namespace of this pod")
+    rotate.add_argument(
+        "--revoke", action="store_true", help="after a leak: replace every key at once, which ends all sessions"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the chosen action."""
+    _require_extra()
+    return _serve(args) if args.action == "serve" else _rotate(args)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    import uvicorn
+
+    from kubeflow_corpus.issuer.app import Keyring, build_app
+    from kubeflow_corpus.issuer.settings import IssuerSettings
+    from kubeflow_corpus.issuer.stores import FolderStore
+
+    settings = IssuerSettings.from_env(host=args.host, port=args.port)
+    keyring = Keyring(FolderStore(Path(settings.keys_folder)))
+    uvicorn.run(
+        build_app(settings, keyring),
+        host=settings.host,
+        port=settings.port,
+        access_log=False,
+        server_header=False,
+        log_level="warning",
+        timeout_graceful_shutdown=10,
+    )
+    return 0
+
+
+def _rotate(args: argparse.Namespace) -> int:
+    from collections.abc import Mapping
+    from dataclasses import replace
+
+    from kubeflow_corpus.issuer.keys import SUFFIX, rotated
+    from kubeflow_corpus.issuer.settings import IssuerSettings
+    from kubeflow_corpus.issuer.stores import FolderStore, KeyStore, SecretStore
+
+    # A rotation does not need to know the address; everything else must fit together as it does for the service.
+    settings = replace(IssuerSettings.from_env(url="https://rotation.invalid"), url="")
+    store: KeyStore = FolderStore(args.folder) if args.folder else SecretStore.in_cluster(args.secret)
+    now = time.time()
+
+    def change(stored: Mapping[str, bytes]) -> dict[str, bytes]:
+        return rotated({} if args.revoke else stored, now, settings)
+
+    added, removed = store.change(change)
+    for verb, names in (("made", added), ("dropped", removed)):
+        for name in sorted(names):
+            print(f"{verb} {name.removesuffix(SUFFIX)}")
+    if not added and not removed:
+        print("nothing to do")
+    return 0
+
+
+def _require_extra() -> None:
+    try:
+        import cryptography  # noqa: F401
+        import jwt  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise SettingsError(
+            f"The issuer needs {error.name}", remedy="Install the extra: pip install 'kubeflow-corpus[mcp]'"
+        ) from error
