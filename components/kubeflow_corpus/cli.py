@@ -39,6 +39,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "eval": ("kubeflow_corpus.evaluation.commands.evaluate", "measure retrieval against known answers"),
     "mcp": ("kubeflow_corpus.mcp_server.commands.serve", "serve the three search tools over MCP"),
+    "issuer": (
+        "kubeflow_corpus.issuer.commands.issuer",
+        "hand out anonymous sessions for the edge, and rotate their keys",
+    ),
     "mcp-query": ("kubeflow_corpus.mcp_server.commands.query", "call one MCP tool in memory"),
 }
 
