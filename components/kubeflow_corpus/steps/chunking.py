@@ -1,0 +1,89 @@
+"""The step of a run that cuts the documents of one source."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from kubeflow_corpus.artifacts import read_documents, write_jsonl
+from kubeflow_corpus.chunking.compose import Budget
+from kubeflow_corpus.chunking.run import CHUNKER_VERSION, chunk_documents
+from kubeflow_corpus.records import Skip
+from kubeflow_corpus.steps.outcomes import (
+    LEFT_OUT,
+    ROWS_FILE,
+    SKIPS_FILE,
+    THREADS_FILE,
+    Outcome,
+    fresh_folder,
+    hand_on,
+    read_outcome,
+    skip_counts,
+)
+from kubeflow_corpus.steps.progress import StepWatch, step
+from kubeflow_corpus.tokens import wordpiece_counter
+
+# Fewer documents are cut faster than worker processes start.
+_DOCUMENTS_WORTH_WORKERS: Final = 100
+_MOST_WORKERS: Final = 4
+
+
+def chunk_source(documents: str, target: str, collection: str) -> dict[str, Any]:
+    """Cuts the documents of a source into rows.
+
+    Args:
+        documents: Folder that `fetch` wrote.
+        target: Folder for rows, skips and outcome.
+        collection: ``docs``, ``issues`` or ``code``.
+
+    Returns:
+        Metadata for the artifact.
+    """
+    folder = fresh_folder(target)
+    outcome = read_outcome(Path(documents)).begin("chunk")
+    details: dict[str, int] = {}
+
+    def work() -> Outcome:
+        with step("chunk", collection=collection, item=outcome.source) as watch:
+            tokens = int(outcome.facts["max_tokens"])
+            total = int(outcome.counts["documents"])
+            counts, found = _write_chunks(Path(documents), folder, tokens, total, watch)
+            details.update(found)
+            watch.count(**counts)
+            threads = Path(documents) / THREADS_FILE
+            if threads.exists():
+                shutil.copyfile(threads, folder / THREADS_FILE)
+            return replace(outcome.add(counts), facts={**outcome.facts, "chunker_version": CHUNKER_VERSION})
+
+    return {**details, **hand_on(folder, outcome, work).metadata()}
+
+
+def _write_chunks(
+    documents: Path, folder: Path, tokens: int, total: int, watch: StepWatch
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Returns the figures of a summary, and everything else that the chunkers counted."""
+    details: Counter[str] = Counter()
+    skips: list[Skip] = []
+    removed_lines = 0
+    workers = min(os.cpu_count() or 1, _MOST_WORKERS) if total >= _DOCUMENTS_WORTH_WORKERS else 1
+    budget = Budget(wordpiece_counter(), tokens)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        nonlocal removed_lines
+        chunked_documents = chunk_documents(read_documents(documents / ROWS_FILE), budget, workers)
+        for chunked in watch.track(chunked_documents, "documents", total):
+            details.update(chunked.counts)
+            removed_lines += sum(part.end_line - part.start_line + 1 for part in chunked.removed)
+            if chunked.skipped:
+                skips.append(chunked.skipped)
+            yield from (chunk.to_dict() for chunk in chunked.chunks)
+
+    written = write_jsonl(folder / ROWS_FILE, rows())
+    write_jsonl(folder / SKIPS_FILE, (skip.to_dict() for skip in skips))
+    counts = {"chunks": written, "removed lines": removed_lines, "truncated": details.pop("truncated", 0)}
+    return {**counts, **skip_counts(skips, LEFT_OUT)}, details

@@ -1,0 +1,36 @@
+"""KFP faces of the last step of a run.
+
+KFP reads the signatures at run time: no postponed annotations, no ``X | None``; an absent text is "".
+"""
+
+from kfp import dsl
+from kfp.dsl import Dataset, Input
+
+from kubeflow_corpus.steps.image import STEP_IMAGE
+
+
+@dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)
+def report(collection: str, published: Input[Dataset]) -> None:
+    """Says what became of every source, and fails where one failed.
+
+    Args:
+        collection: docs, issues or code.
+        published: How publishing the collection went.
+    """
+    from kubeflow_corpus.steps.report import report_run
+
+    report_run({collection: published.path})
+
+
+@dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)
+def report_corpus(docs: Input[Dataset], issues: Input[Dataset], code: Input[Dataset]) -> None:
+    """Says what became of every source of the three collections, and fails where one failed.
+
+    Args:
+        docs: How publishing the docs went.
+        issues: How publishing the issue threads went.
+        code: How publishing the code went.
+    """
+    from kubeflow_corpus.steps.report import report_run
+
+    report_run({"docs": docs.path, "issues": issues.path, "code": code.path})

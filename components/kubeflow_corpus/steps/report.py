@@ -1,0 +1,71 @@
+"""The last step of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from kubeflow_corpus.errors import RunFailed
+from kubeflow_corpus.settings import Secret, Settings
+from kubeflow_corpus.steps.outcomes import Outcome, read_outcome
+from kubeflow_corpus.steps.progress import step
+from kubeflow_corpus.steps.summary import Failure, failures, reasons, table, text_table, totals
+
+_WEBHOOK_TIMEOUT_SECONDS: Final = 10
+# Chat services cut or refuse longer messages.
+_WEBHOOK_CHARACTERS: Final = 3000
+
+
+def report_run(published: Mapping[str, str]) -> None:
+    """Prints what became of every source, tells the webhook of failures, and raises where there are any.
+
+    Args:
+        published: Collection to the folder that its `publish` wrote.
+
+    Raises:
+        RunFailed: Something failed; `fields` has ``failures``. The rest of the run is done and served.
+    """
+    outcomes = {collection: read_outcome(Path(folder)) for collection, folder in published.items()}
+    for collection, outcome in outcomes.items():
+        for line in summary_lines(collection, outcome):
+            print(line)
+    found = [failure for collection, outcome in outcomes.items() for failure in failures(collection, outcome)]
+    with step("report"):
+        if found:
+            failed = run_failed(found)
+            notify(Settings.from_env().notify_webhook_url, str(failed))
+            raise failed
+
+
+def summary_lines(collection: str, outcome: Outcome) -> list[str]:
+    """Returns what became of a collection as lines of text."""
+    header, rows = table(outcome)
+    head = f"{collection}: {totals(outcome) or 'no source'}"
+    return [head, *text_table(header, rows), *reasons(outcome)] if rows else [head]
+
+
+def run_failed(found: Sequence[Failure]) -> RunFailed:
+    """Returns one error that names everything that failed."""
+    lines = "; ".join(failure.line() for failure in found)
+    fields = [
+        {"collection": failure.collection, "source": failure.source, "step": failure.step, "cause": failure.cause}
+        for failure in found
+    ]
+    return RunFailed(lines, failures=fields)
+
+
+def notify(webhook: Secret, text: str) -> None:
+    """Posts a text to a webhook, where there is one. That it cannot be reached must not hide what it was to be told."""
+    if not webhook:
+        return
+    import requests
+
+    try:
+        answer = requests.post(
+            webhook.reveal(), json={"text": text[:_WEBHOOK_CHARACTERS]}, timeout=_WEBHOOK_TIMEOUT_SECONDS
+        )
+        answer.raise_for_status()
+    except requests.RequestException as error:
+        # The message of the exception holds the address, whose path is often a password.
+        print(f"The webhook was not told: {type(error).__name__}. Check NOTIFY_WEBHOOK_URL")

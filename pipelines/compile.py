@@ -1,0 +1,98 @@
+"""``python -m pipelines compile``: the pipelines as KFP's YAML, for a cluster."""
+
+import argparse
+import os
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf import json_format
+from kfp import compiler
+from kfp.pipeline_spec import pipeline_spec_pb2
+from kubeflow_corpus.errors import SettingsError
+from ruamel.yaml import YAML
+
+from pipelines.placement import Placement
+from pipelines.registry import PIPELINES
+
+IMAGE_VARIABLE: Final = "KUBEFLOW_CORPUS_IMAGE"
+# KFP's cache knows an image by this string: a tag that moves would answer new code with old results.
+_PINNED: Final = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("pipeline", nargs="*", choices=[[], *PIPELINES], help="which pipelines (default: all four)")
+    add_image_argument(parser)
+    parser.add_argument("--out", default="dist/pipelines", metavar="DIR", help="folder for the YAML files")
+
+
+def add_image_argument(parser: argparse.ArgumentParser) -> None:
+    """Declares ``--image``."""
+    parser.add_argument(
+        "--image",
+        default=os.environ.get(IMAGE_VARIABLE, ""),
+        metavar="IMAGE@DIGEST",
+        help=f"image of every step, by digest (default: {IMAGE_VARIABLE})",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compiles, and prints a line for each file.
+
+    Raises:
+        SettingsError: The image is missing or not pinned.
+    """
+    for name in args.pipeline or PIPELINES:
+        file = compile_pipeline(name, args.image, Path(args.out))
+        print(file)
+    return 0
+
+
+def compile_pipeline(name: str, image: str, folder: Path) -> Path:
+    """Writes one pipeline.
+
+    Args:
+        name: Which one.
+        image: Image of every step, by digest.
+        folder: Where to write ``<name>.yaml``.
+
+    Raises:
+        SettingsError: The image is missing or not pinned.
+    """
+    check_image(image)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{name}.yaml"
+    compiler.Compiler().compile(PIPELINES[name](Placement(image=image)), package_path=str(file))
+    read_spec(file)
+    return file
+
+
+def check_image(image: str) -> None:
+    """Refuses an image that is not named by digest.
+
+    Raises:
+        SettingsError: It is missing or not pinned.
+    """
+    if not _PINNED.fullmatch(image):
+        raise SettingsError(
+            f"The image of the steps is not pinned by digest: {image!r}",
+            remedy=f"Give --image REGISTRY/NAME@sha256:DIGEST, or set {IMAGE_VARIABLE}",
+            setting=IMAGE_VARIABLE,
+        )
+
+
+def read_spec(file: Path) -> tuple[Any, dict[str, Any]]:
+    """Reads a compiled pipeline back, which checks it.
+
+    Returns:
+        The `PipelineSpec`, and the platform spec as plain data.
+
+    Raises:
+        ParseError: It is not a valid specification.
+    """
+    documents = list(YAML(typ="safe").load_all(file))
+    spec = json_format.ParseDict(documents[0], pipeline_spec_pb2.PipelineSpec())
+    platform = documents[1] if len(documents) > 1 else {}
+    json_format.ParseDict(platform, pipeline_spec_pb2.PlatformSpec())
+    return spec, platform

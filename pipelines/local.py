@@ -1,0 +1,209 @@
+"""Runs a pipeline on this machine through KFP's SubprocessRunner: every step is a process, no container is needed."""
+
+import contextlib
+import hashlib
+import io
+import json
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+import kubeflow_corpus
+from kubeflow_corpus.steps.outcomes import OUTCOME_FILE, Outcome, read_outcome
+from kubeflow_corpus.steps.progress import EVENTS_VARIABLE
+from kubeflow_corpus.steps.store import RUN_VARIABLE
+
+from pipelines.screen import Screen, watching
+
+DEFAULT_MILVUS: Final = "corpus.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Folders of local runs.
+
+    Attributes:
+        root: Folder that holds everything that a local run writes.
+        run_id: Name of this run.
+    """
+
+    root: Path
+    run_id: str
+
+    @classmethod
+    def new(cls, root: Path, name: str) -> "Workplace":
+        """Returns the folders of a run that starts now."""
+        return cls(root.absolute(), f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{name}")
+
+    @property
+    def run(self) -> Path:
+        """Artifacts, log and events of this run."""
+        return self.root / "runs" / self.run_id
+
+    @property
+    def cache(self) -> Path:
+        """What KFP remembers of `fetch` and `chunk`."""
+        return self.root / "cache"
+
+    @property
+    def log(self) -> Path:
+        """Everything that KFP and the steps print."""
+        return self.run / "log.txt"
+
+    @property
+    def events(self) -> Path:
+        """What the steps say while they run."""
+        return self.run / "events.jsonl"
+
+    @property
+    def milvus(self) -> Path:
+        """Embedded Milvus, where MILVUS_URI does not say another."""
+        return self.root / DEFAULT_MILVUS
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a local run left.
+
+    Attributes:
+        outcomes: How publishing each collection went; empty where the run broke off before.
+        screen: The events of the run.
+        error: KFP's own error; empty where every step ended well.
+    """
+
+    outcomes: Mapping[str, Outcome]
+    screen: Screen
+    error: str
+
+
+def run_pipeline(pipeline: Any, arguments: Mapping[str, Any], place: Workplace, *, verbose: bool = False) -> Result:
+    """Runs a pipeline, and draws its progress.
+
+    Args:
+        pipeline: What `dsl.pipeline` returned.
+        arguments: Its arguments.
+        place: Where the run is kept.
+        verbose: Whether to show KFP's log too.
+    """
+    from kfp import local
+
+    place.run.mkdir(parents=True)
+    forget_failures(place.cache)
+    error = ""
+    with _environment(place), _log(place.log, verbose), watching(place.events, sys.stderr) as screen:
+        local.init(
+            runner=local.SubprocessRunner(use_venv=False),
+            pipeline_root=str(place.run),
+            enable_caching=True,
+            cache_root=str(place.cache),
+        )
+        try:
+            pipeline(**arguments)
+        except (RuntimeError, ValueError) as raised:
+            # KFP names the task that failed, or the output that a failed task did not leave, and nothing else: what
+            # the task said itself is in the events.
+            error = str(raised)
+    return Result(published(place.run), screen, error)
+
+
+@contextlib.contextmanager
+def watched_here() -> Iterator[Screen]:
+    """Draws the progress of steps that are called in this process."""
+    with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder:
+        events = Path(folder) / "events.jsonl"
+        before = os.environ.get(EVENTS_VARIABLE)
+        os.environ[EVENTS_VARIABLE] = str(events)
+        try:
+            with watching(events, sys.stderr) as screen:
+                yield screen
+        finally:
+            os.environ.pop(EVENTS_VARIABLE)
+            if before is not None:
+                os.environ[EVENTS_VARIABLE] = before
+
+
+def published(run: Path) -> dict[str, Outcome]:
+    """Returns how publishing went, by collection."""
+    outcomes = [read_outcome(file.parent) for file in sorted(run.rglob(f"published/{OUTCOME_FILE}"))]
+    return {outcome.facts["collection"]: outcome for outcome in outcomes}
+
+
+def forget_failures(cache: Path) -> None:
+    """Removes what KFP remembers of steps that handed on a failure: the next run has to try them again."""
+    for entry in cache.glob("*.json"):
+        try:
+            outputs = json.loads(entry.read_text(encoding="utf-8"))
+            states = [output.get("metadata", {}).get("status") for output in outputs.values()]
+        except (ValueError, AttributeError):
+            states = ["failed"]
+        if any(state != "ok" for state in states):
+            entry.unlink()
+
+
+def build_digest() -> str:
+    """Returns a digest of the program: a step that changed must not be answered from KFP's cache.
+
+    On a cluster the digest of the image is part of the cache's key; here nothing else says it.
+    """
+    root = Path(kubeflow_corpus.__file__).parent
+    digest = hashlib.sha256(sys.version.encode())
+    for file in sorted(root.rglob("*")):
+        if file.suffix in (".py", ".yaml", ".json"):
+            digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def _environment(place: Workplace) -> Iterator[None]:
+    """Steps inherit the environment of this process, and take their settings from it."""
+    before = dict(os.environ)
+    uri = os.environ.get("MILVUS_URI", "").strip() or str(place.milvus)
+    os.environ["MILVUS_URI"] = uri if "://" in uri else os.path.abspath(uri)
+    os.environ[EVENTS_VARIABLE] = str(place.events)
+    os.environ[RUN_VARIABLE] = place.run_id
+    # Steps find the project in the environment of this interpreter, and buffer nothing that a crash would lose.
+    os.environ["PYTHONUNBUFFERED"] = "1"
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+class _Tee(io.TextIOBase):
+    def __init__(self, *streams: TextIO) -> None:
+        self._streams = streams
+
+    def write(self, text: str) -> int:
+        for stream in self._streams:
+            stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        for stream in self._streams:
+            stream.flush()
+
+
+@contextlib.contextmanager
+def _log(path: Path, verbose: bool) -> Iterator[None]:
+    """Sends what KFP and the steps print to a file: hundreds of lines, of which a person needs none."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    with path.open("w", encoding="utf-8") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        target = _Tee(file, sys.stderr) if verbose else file
+        handler = logging.StreamHandler(target)
+        root.handlers[:] = [handler]
+        try:
+            with contextlib.redirect_stdout(target):
+                yield
+        finally:
+            root.handlers[:] = handlers
+            root.setLevel(level)
