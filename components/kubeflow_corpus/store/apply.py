@@ -190,6 +190,7 @@ def apply_plan(
     dense_index: str = "FLAT",
     wait_seconds: float = 0.0,
     announce: Callable[[str], None] = lambda line: None,
+    steps_are_processes: bool = False,
 ) -> RunRecord:
     """Writes what a plan asks for.
 
@@ -204,6 +205,7 @@ def apply_plan(
         dense_index: ``FLAT`` or ``HNSW``, for a version that is created.
         wait_seconds: How long to wait for another writer.
         announce: Gets lines that a person may want to see.
+        steps_are_processes: Whether `publish` is called by another process of the same run, as KFP does.
 
     Returns:
         What was done. A rebuild is not served yet: `publish` does that, and this run keeps its lease for it.
@@ -250,7 +252,7 @@ def apply_plan(
         if mode == "incremental":
             lease.release()
         else:
-            lease.hand_over()
+            lease.hand_over(to_parent=steps_are_processes)
         return record
     except BaseException:
         # The error that is under way says more than one about the lease, which runs out by itself.

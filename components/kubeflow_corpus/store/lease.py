@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Longer than any single call of a writer takes (a flush or a load of a busy server: half a minute).
 LEASE_SECONDS: Final = 300.0
 # Between two steps of one run nobody renews: as long as an evaluation may take.
-HANDOVER_SECONDS: Final = 3600.0
+HANDOVER_SECONDS: Final = 1800.0
 _SETTLE_SECONDS: Final = 0.2
 _POLL_SECONDS: Final = 2.0
 
@@ -148,9 +148,15 @@ class Lease:
         if held is not None:
             raise self._refused(held)
 
-    def hand_over(self) -> None:
-        """Keeps the lease for the next step of the same run: it lives while the process that starts the steps does."""
-        claim = Claim(self.run, socket.gethostname(), process_name(os.getppid()), self.clock() + HANDOVER_SECONDS)
+    def hand_over(self, *, to_parent: bool = False) -> None:
+        """Keeps the lease for the next step of the same run.
+
+        Args:
+            to_parent: Whether the next step is another process: then the lease lives while the process that starts
+                the steps does, and not only while this one does.
+        """
+        holder = process_name(os.getppid() if to_parent else os.getpid())
+        claim = Claim(self.run, socket.gethostname(), holder, self.clock() + HANDOVER_SECONDS)
         for name in self.names:
             set_properties(self.client, name, {LEASE_KEY: claim.dumps()})
 
@@ -166,8 +172,12 @@ class Lease:
         # Every version: an alias that is rolled back while this run writes leads to one that carries the claim too.
         self.names = [version.name for version in versions if version.live] or [version.name for version in versions]
         value = self.value()
-        for name in self.names:
-            set_properties(self.client, name, {LEASE_KEY: value})
+        for version in versions:
+            if version.name in self.names:
+                set_properties(self.client, version.name, {LEASE_KEY: value})
+            elif version.properties.get(LEASE_KEY):
+                # Nobody holds it any more: what a writer left that was killed.
+                set_properties(self.client, version.name, {LEASE_KEY: ""})
         if not self.embedded and self.names:
             self.sleep(_SETTLE_SECONDS)
         self._renewed_at = self.clock()

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from kubeflow_corpus.errors import LeaseHeld
+from kubeflow_corpus.store.lease import Claim, Lease, process_name, process_start
+from kubeflow_corpus.store.versions import live_name, properties_of, set_properties
+
+from tests.store.conftest import Store
+from tests.store.synthetic import corpus, rows_of
+
+
+def live(store: Store) -> str:
+    return live_name(store.client, store.served)
+
+
+def claim(store: Store, **values: object) -> None:
+    held = {
+        "run": "other",
+        "host": socket.gethostname(),
+        "process": process_name(os.getpid()),
+        "expires_at": time.time() + 60,
+    }
+    set_properties(store.client, live(store), {"lease": Claim(**{**held, **values}).dumps()})  # type: ignore[arg-type]
+
+
+def test_a_second_writer_is_stopped_with_a_clear_line_and_readers_go_on(store: Store) -> None:
+    store.run(corpus("site", 2)).all()
+    claim(store)
+    with pytest.raises(LeaseHeld, match="is being written by run other on .*--wait SECONDS"):
+        store.run(corpus("site", 2, edit=" x")).all()
+    assert len(rows_of(store.client, store.served)) == 6
+
+
+def test_an_incremental_run_is_stopped_while_a_rebuild_is_between_two_steps(embedded: Store) -> None:
+    embedded.run(corpus("site", 2)).all()
+    rebuild = embedded.run(corpus("site", 2), mode="rebuild")
+    plan = rebuild.plan()
+    record = rebuild.apply(plan, rebuild.embed(plan))
+    with pytest.raises(LeaseHeld, match=plan.run):
+        embedded.run(corpus("site", 2, edit=" x")).all()
+    rebuild.publish(plan, record)
+    assert embedded.run(corpus("site", 2, edit=" x")).all().outcome == "published"
+
+
+def test_a_lease_that_ran_out_is_taken_over(embedded: Store) -> None:
+    embedded.run(corpus("site", 1)).all()
+    claim(embedded, expires_at=time.time() - 1)
+    assert embedded.run(corpus("site", 1)).all().outcome == "published"
+
+
+def test_the_lease_of_a_dead_process_is_taken_over_at_once(embedded: Store) -> None:
+    embedded.run(corpus("site", 1)).all()
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
+    claim(embedded, process=process_name(child.pid))
+    with pytest.raises(LeaseHeld):
+        embedded.run(corpus("site", 1)).all()
+    child.kill()
+    child.wait()
+    assert process_start(child.pid) == ""
+    assert embedded.run(corpus("site", 1)).all().outcome == "published"
+
+
+def test_a_writer_waits_and_says_so_until_the_other_is_done(embedded: Store) -> None:
+    embedded.run(corpus("site", 1)).all()
+    claim(embedded)
+    lines: list[str] = []
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            set_properties(embedded.client, live(embedded), {"lease": ""})
+
+    lease = Lease(embedded.client, embedded.served, "mine", embedded=True, sleep=sleep)
+    lease.acquire(wait_seconds=30, announce=lines.append)
+    assert len(pauses) == 3
+    assert lines == [f"{embedded.served}: waiting up to 30 s for run other to end"]
+    lease.release()
+    assert properties_of(embedded.client, live(embedded))["lease"] == ""
+
+
+def test_a_writer_that_lost_its_lease_stops_before_the_next_step_that_cannot_be_taken_back(embedded: Store) -> None:
+    embedded.run(corpus("site", 1)).all()
+    lease = Lease(embedded.client, embedded.served, "mine", embedded=True)
+    lease.acquire()
+    claim(embedded)
+    with pytest.raises(LeaseHeld):
+        lease.check()
+    with pytest.raises(LeaseHeld):
+        lease.renew(force=True)
+
+
+def test_of_two_that_claim_at_once_one_goes_on(embedded: Store) -> None:
+    embedded.run(corpus("site", 1)).all()
+    first = Lease(embedded.client, embedded.served, "first")
+
+    def rival(seconds: float) -> None:
+        claim(embedded, run="second")
+
+    first.sleep = rival
+    with pytest.raises(LeaseHeld):
+        first.acquire()
+
+
+def test_a_lease_is_released_when_a_run_fails(embedded: Store) -> None:
+    embedded.run(corpus("site", 1)).all()
+    run = embedded.run(corpus("site", 2))
+    with pytest.raises(Exception, match="have no vector"):
+        run.apply(run.plan(), [])
+    assert properties_of(embedded.client, live(embedded))["lease"] == ""
