@@ -87,7 +87,8 @@ class Service:
         self._session.mount("http://", adapter)
         self._session.mount("https://", adapter)
         self._session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity"})
-        self._auth = _Bearer(api_key) if api_key else None
+        # Credentials in the URL are left to requests, which finds them where no auth object is given.
+        self._auth = None if self._url != self.shown_url and not api_key else _Bearer(api_key)
         # Proxies and certificates of the environment, looked up once instead of for every batch.
         self._environment = self._session.merge_environment_settings(self._url, {}, None, None, None)
         self._environment["stream"] = True
@@ -138,12 +139,14 @@ class Service:
 
 
 class _Bearer(AuthBase):
-    """Sets the token itself: without an auth object, requests would let a .netrc file replace it."""
+    """Sets the token, if there is one: without an auth object, requests would look for one in a .netrc file."""
 
     def __init__(self, key: Secret) -> None:
         self._key = key
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if not self._key:
+            return request
         request.headers["Authorization"] = f"Bearer {self._key.reveal()}"
         return request
 
