@@ -52,6 +52,7 @@ class Settings:
         collection_prefix: ``COLLECTION_PREFIX``: separates environments in one Milvus.
         embeddings_url: ``EMBEDDINGS_URL``: a text-embeddings-inference service; empty is the embedded model.
         embeddings_api_key: ``EMBEDDINGS_API_KEY``.
+        embedding_cache: ``EMBEDDING_CACHE``: a folder that keeps vectors for later runs on this machine; empty is none.
         rerank_url: ``RERANK_URL``: a TEI reranker; empty is no second stage.
         github_token: ``GITHUB_TOKEN``.
         github_api_url: ``GITHUB_API_URL``.
@@ -66,6 +67,7 @@ class Settings:
     collection_prefix: str = ""
     embeddings_url: str = ""
     embeddings_api_key: Secret = Secret("")
+    embedding_cache: str = ""
     rerank_url: str = ""
     github_token: Secret = Secret("")
     github_api_url: str = DEFAULT_GITHUB_API_URL
@@ -95,6 +97,7 @@ class Settings:
             collection_prefix=text("COLLECTION_PREFIX"),
             embeddings_url=text("EMBEDDINGS_URL").rstrip("/"),
             embeddings_api_key=Secret(text("EMBEDDINGS_API_KEY")),
+            embedding_cache=text("EMBEDDING_CACHE"),
             rerank_url=text("RERANK_URL").rstrip("/"),
             github_token=Secret(text("GITHUB_TOKEN")),
             github_api_url=text("GITHUB_API_URL", DEFAULT_GITHUB_API_URL).rstrip("/"),

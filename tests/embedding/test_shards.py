@@ -11,7 +11,7 @@ import pytest
 from kubeflow_corpus.artifacts import read_vectors, write_jsonl
 from kubeflow_corpus.embedding.cache import VectorCache
 from kubeflow_corpus.embedding.embedder import ModelIdentity, text_digest
-from kubeflow_corpus.embedding.factory import embedder_from_settings
+from kubeflow_corpus.embedding.factory import cache_from_settings, embedder_from_settings
 from kubeflow_corpus.embedding.shards import embed_shard
 from kubeflow_corpus.embedding.tei import Retries, TeiClient
 from kubeflow_corpus.errors import ArtifactError, EmbedderRefused
@@ -156,3 +156,9 @@ def test_the_environment_chooses_the_embedder(server: TeiServer) -> None:
     service = embedder_from_settings(settings)
     assert service.identity.model == "sentence-transformers/all-mpnet-base-v2"
     service.close()
+
+
+def test_vectors_are_kept_on_disk_only_where_a_folder_is_named(tmp_path: Path) -> None:
+    assert cache_from_settings(Settings(), MODEL) is None
+    cache = cache_from_settings(Settings(embedding_cache=str(tmp_path / "vectors")), MODEL)
+    assert cache is not None and cache.path.parent == tmp_path / "vectors"

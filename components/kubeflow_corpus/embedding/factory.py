@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from kubeflow_corpus.embedding.embedder import StreamingEmbedder
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kubeflow_corpus.embedding.embedder import ModelIdentity, StreamingEmbedder
 from kubeflow_corpus.settings import Settings
+
+if TYPE_CHECKING:
+    from kubeflow_corpus.embedding.cache import VectorCache
 
 
 def embedder_from_settings(settings: Settings) -> StreamingEmbedder:
@@ -20,3 +26,20 @@ def embedder_from_settings(settings: Settings) -> StreamingEmbedder:
     from kubeflow_corpus.embedding.embedded import EmbeddedModel
 
     return EmbeddedModel()
+
+
+def cache_from_settings(settings: Settings, identity: ModelIdentity) -> VectorCache | None:
+    """Returns the store of vectors on disk that ``EMBEDDING_CACHE`` names; None where it names none.
+
+    Args:
+        settings: The environment.
+        identity: The model whose vectors are kept.
+
+    Raises:
+        ArtifactError: The store cannot be used.
+    """
+    if not settings.embedding_cache:
+        return None
+    from kubeflow_corpus.embedding.cache import VectorCache
+
+    return VectorCache(Path(settings.embedding_cache), identity)

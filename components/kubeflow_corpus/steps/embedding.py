@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
-from kubeflow_corpus.artifacts import read_jsonl, write_vectors
 from kubeflow_corpus.embedding.embedder import Embedder, ModelIdentity
-from kubeflow_corpus.embedding.factory import embedder_from_settings
+from kubeflow_corpus.embedding.factory import cache_from_settings, embedder_from_settings
+from kubeflow_corpus.embedding.shards import embed_shard as embed_texts
 from kubeflow_corpus.errors import ModelMismatch
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.steps.model import identity_facts, identity_of
 from kubeflow_corpus.steps.outcomes import VECTORS_FILE, Outcome, fresh_folder, hand_on, read_outcome
-from kubeflow_corpus.steps.progress import StepWatch, step
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-# Texts a call: enough for the embedder to sort them by length, few enough to say often how far it is.
-_TEXTS_PER_CALL: Final = 256
+from kubeflow_corpus.steps.progress import step
 
 
 def describe_model(collection: str, begun: str, target: str) -> dict[str, Any]:
@@ -70,15 +61,21 @@ def embed_shard(collection: str, shard: str, planned: str, target: str) -> dict[
         if not total:
             return Outcome("", "embed", counts={"vectors": 0})
         with step("embed", collection=collection, item=Path(shard).name.partition(".")[0]) as watch:
-            embedder = embedder_from_settings(Settings.from_env())
+            settings = Settings.from_env()
+            embedder = embedder_from_settings(settings)
             try:
                 _check_identity(embedder, identity_of(before))
-                batches = _batches(embedder, read_jsonl(Path(planned) / shard), total, watch)
-                count = write_vectors(folder / VECTORS_FILE, batches, embedder.identity.dimension)
+                report = embed_texts(
+                    Path(planned) / shard,
+                    folder / VECTORS_FILE,
+                    embedder,
+                    cache=cache_from_settings(settings, embedder.identity),
+                    progress=lambda done: watch.progress(done, total, "texts"),
+                )
             finally:
                 embedder.close()
-            watch.count(vectors=count)
-        return Outcome("", "embed", counts={"vectors": count})
+            watch.count(**report.counts())
+        return Outcome("", "embed", counts=report.counts())
 
     return hand_on(folder, start, work).metadata()
 
@@ -89,14 +86,3 @@ def _check_identity(embedder: Embedder, planned: ModelIdentity) -> None:
             f"The embedding service changed its model during the run: {planned.model}, then {embedder.identity.model}",
             remedy="Run again: the rows are then cut and embedded for the model that the service has now",
         )
-
-
-def _batches(
-    embedder: Embedder, texts: Iterator[dict[str, Any]], total: int, watch: StepWatch
-) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
-    done = 0
-    while rows := list(itertools.islice(texts, _TEXTS_PER_CALL)):
-        vectors = embedder.embed([row["embedding_text"] for row in rows])
-        yield [row["embedding_hash"] for row in rows], vectors
-        done += len(rows)
-        watch.progress(done, total, "texts")

@@ -69,13 +69,23 @@ class Event:
         if self.state == "started":
             return f"{head}: started"
         if self.state == "progress":
-            return f"{head}: {self.done:,}{f' of {self.total:,}' if self.total else ''} {self.unit}"
+            of_all = f" of {self.total:,}" if self.total else ""
+            return f"{head}: {self.done:,}{of_all} {self.unit}{_pace_of(self.done, self.total, self.seconds)}"
         if self.state == "failed":
             return f"{head}: failed: {self.problem}{f'. {self.remedy}' if self.remedy else ''}"
         figures = ", ".join(
             f"{count:,} {name.replace('_', ' ')}" for name, count in self.counts.items() if ": " not in name
         )
         return f"{head}: done in {self.seconds:.1f} s{f' ({figures})' if figures else ''}"
+
+
+def _pace_of(done: int, total: int, seconds: float) -> str:
+    """Returns the rate, and the time left where the total is known."""
+    if not done or seconds <= 0:
+        return ""
+    rate = done / seconds
+    left = f", {(total - done) / rate:,.0f} s left" if total > done else ""
+    return f" ({rate:,.3g}/s{left})"
 
 
 def read_events(lines: Iterable[str]) -> Iterator[Event]:
