@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from textwrap import dedent
 from typing import Final
 
+from kubeflow_corpus.chunking.source_text import LABEL
 from kubeflow_corpus.tokens import TokenCounter
 
 # A row's text stays under the byte limit of its field even if every character takes four bytes.
@@ -15,8 +16,8 @@ MAX_ROW_CHARS: Final = 15_000
 # What is repeated on every row of a split block (a table's header, a fence's opening) may take this share of a row.
 _REPEATED_SHARE: Final = 2
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;:。！？])\s+")
-# A piece that has no end of sentence is cut by tokens, looking at so many characters a token.
-_CHARS_PER_TOKEN: Final = 20
+# A piece that has no end of sentence is cut by tokens, looking at so many characters a token first.
+_CHARS_PER_TOKEN: Final = 6
 _MIN_ROOM: Final = 8
 # A last row with fewer tokens takes a block from the row before it.
 _SHORT_TAIL: Final = 32
@@ -27,7 +28,7 @@ class Block:
     """A block of readable text.
 
     Attributes:
-        kind: paragraph, list, item, fence, line, table, row, html, heading or raw.
+        kind: paragraph, list, item, fence, line, table, row, html, heading, label or raw.
         text: What a reader sees.
         start: First line, from 0.
         end: Line after the last one.
@@ -127,6 +128,8 @@ def _fits(blocks: Sequence[Block], room: int) -> bool:
 def _row(blocks: Sequence[Block]) -> Row:
     # A row may start inside a list: what all its lines are indented by is no longer of use.
     text = dedent("\n\n".join(block.text for block in blocks if block.text))
+    # A label that the parser did not read as one (inside HTML) is plain text.
+    text = text.replace(f"# {LABEL}", "").replace(LABEL, "")
     return Row(text, blocks[0].start, max(block.end for block in blocks), sum(block.tokens for block in blocks))
 
 
@@ -229,11 +232,9 @@ def _split_line(line: str, room: int, counter: TokenCounter) -> Iterator[tuple[s
 
 
 def _split_sentence(text: str, room: int, counter: TokenCounter) -> Iterator[tuple[str, int]]:
-    window = min(max(room * _CHARS_PER_TOKEN, 2_000), MAX_ROW_CHARS)
     at = 0
     while at < len(text):
-        seen = text[at : at + window]
-        head = counter.truncate(seen, room) or seen[:1]
+        head = _longest_start(text, at, room, counter)
         # Words stay whole where there are any.
         space = head.rfind(" ")
         if len(head) < len(text) - at and space > len(head) // 2:
@@ -241,3 +242,13 @@ def _split_sentence(text: str, room: int, counter: TokenCounter) -> Iterator[tup
         at += len(head)
         if head.strip():
             yield head.strip(), counter.count(head)
+
+
+def _longest_start(text: str, at: int, room: int, counter: TokenCounter) -> str:
+    window = room * _CHARS_PER_TOKEN
+    while True:
+        seen = text[at : at + min(window, MAX_ROW_CHARS)]
+        head = counter.truncate(seen, room)
+        if len(head) < len(seen) or window >= MAX_ROW_CHARS or at + window >= len(text):
+            return head or seen[:1]
+        window *= 4

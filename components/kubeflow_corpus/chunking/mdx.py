@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from kubeflow_corpus.chunking.source_text import Rewritten, padded, unfenced_runs
+from kubeflow_corpus.chunking.source_text import Rewritten, label, padded, unfenced_runs
 
 _ESM: Final = re.compile(r"^(?:import\s+[\w*{'\"]|export\s+(?:const|let|var|function|async|class|default|\{|\*))")
 _MAX_ESM_LINES: Final = 200
@@ -32,8 +32,8 @@ Attributes = Mapping[str, str]
 
 
 def _tab(attributes: Attributes) -> str:
-    label = attributes.get("label") or attributes.get("value") or ""
-    return f"**{label}:**" if label else ""
+    text = attributes.get("label") or attributes.get("value") or ""
+    return f"{text}:" if text else ""
 
 
 def _api_field(attributes: Attributes) -> str:
@@ -69,12 +69,15 @@ COMPONENTS: Final[dict[str, Callable[[Attributes], str]]] = {
     "Tabs": lambda attributes: "",
     "TabItem": _tab,
     "ApiField": _api_field,
-    "Heading": lambda attributes: f"**{attributes['children']}**" if attributes.get("children") else "",
+    "Heading": lambda attributes: attributes.get("children", ""),
     "MethodEndpoint": _endpoint,
     "ParamsDetails": _schema("parameters"),
     "RequestSchema": _schema("body"),
     "StatusCodes": _schema("responses"),
 }
+
+# What these show is a block of its own.
+LABELS: Final = frozenset({"TabItem", "Heading"})
 
 
 def rewrite_mdx(lines: list[str], params: Mapping[str, Any]) -> Rewritten:
@@ -110,9 +113,7 @@ def _admonitions(result: Rewritten) -> None:
             elif len(line) < 1_000 and (match := _ADMONITION.match(line)):
                 title = (match.group(4) or match.group(5) or "").strip()
                 kind = match.group(3).capitalize()
-                result.lines[index] = (
-                    f"{match.group(1)}**{kind}: {title}**" if title else f"{match.group(1)}**{kind}:**"
-                )
+                result.lines[index] = match.group(1) + label(f"{kind}: {title}" if title else f"{kind}:")
 
 
 def _modules(result: Rewritten) -> None:
@@ -209,7 +210,9 @@ def _tag(
     name, closing, attributes, end, braces = tag
     original = text[start:end]
     if not name or name[0].isupper() or "." in name:
-        out.append(padded("" if closing or not name else _shown(name, attributes, params, counts), original))
+        shown = "" if closing or not name else _shown(name, attributes, params, counts)
+        starts_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
+        out.append(padded(label(shown) if shown and name in LABELS and starts_line else shown, original))
     elif braces:
         kept = "".join(f' {key}="{value}"' for key, value in attributes.items() if '"' not in value and key != "style")
         hidden = ' style="display:none"' if "none" in attributes.get("style", "") else ""

@@ -247,7 +247,7 @@ def hugo_path(relative: str, front: FrontMatter, params: Mapping[str, Any]) -> s
     """
     own = front.text("url")
     if own and "://" not in own:
-        path = posixpath.normpath("/" + own)
+        path = posixpath.normpath("/" + own.lstrip("/"))
         return quote(path if path == "/" or "." in path.rsplit("/", 1)[-1] else path + "/", safe=_URL_SAFE)
     folder, name = posixpath.split(relative)
     stem = _language_free(name)
@@ -298,7 +298,7 @@ def _day(text: str) -> date | None:
 
 def _language_free(name: str) -> str:
     stem = posixpath.splitext(name)[0]
-    return re.sub(r"\.[a-z]{2}(?:-[a-z]{2})?$", "", stem) if stem.count(".") == 1 else stem
+    return stem.removesuffix(".en")
 
 
 def _sanitized(parts: Sequence[str]) -> str:
@@ -333,7 +333,7 @@ def _docusaurus_url(relative: str, front: FrontMatter, site: Site) -> str:
     trailing = site.params.get("trailing_slash", False)
     path = "/".join([*prefix, quote(slug.strip("/"), safe=_URL_SAFE)]).strip("/")
     ends = "/" if trailing is True or (trailing is None and slug.endswith("/")) else ""
-    return f"{base}/{path}{ends}" if path else f"{base}/"
+    return f"{base}/{path}{ends}" if path else base if named and not ends else f"{base}/"
 
 
 def docusaurus_slug(relative: str, front: FrontMatter) -> str:
@@ -347,7 +347,7 @@ def docusaurus_slug(relative: str, front: FrontMatter) -> str:
     stem = posixpath.splitext(name)[0]
     own = front.text("slug")
     if own.startswith("/"):
-        return posixpath.normpath(own) if own.strip("/") else "/"
+        return posixpath.normpath("/" + own.strip("/"))
     clean = "/".join(_without_number(part) for part in folder.split("/") if part)
     below = f"/{clean}/" if clean else "/"
     if not own and _is_category_index(stem, folder):
