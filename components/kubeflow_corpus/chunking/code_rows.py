@@ -41,6 +41,7 @@ MAX_LINE_BYTES: Final = 16_384
 _MAX_KEY_BYTES: Final = 1_024
 _MAX_PATH_BYTES: Final = 2_048
 _MAX_FIELD_BYTES: Final = 512
+_MAX_VIEW_BYTES: Final = 200
 _ELLIPSIS: Final = ".../"
 
 
@@ -165,8 +166,8 @@ class Rows:
         self._chunks: list[Chunk] = []
         self._titles = [(title, self.costs.cost(title)) for title in _shorter_titles(self.title)]
         self._headers: dict[str, tuple[str, int]] = {}
-        self._views: set[tuple[str, str]] = set()
-        self._units: set[str] = set()
+        self._views: Counter[str] = Counter()
+        self._units: Counter[str] = Counter()
         areas = document.metadata.get("product_area", ())
         self._areas = tuple(area for area in areas if area in PRODUCT_AREAS)
         self._versions = tuple(document.metadata.get("version", ()))
@@ -182,12 +183,7 @@ class Rows:
     def unit(self, anchor: str) -> str:
         """Returns a unit key that no other unit of the document has: a repeated name gets ``~2``, ``~3``, ..."""
         base = fit_bytes(f"{self.document.document_id}#{anchor}", _MAX_KEY_BYTES - 8)
-        unit_id, number = base, 1
-        while unit_id in self._units:
-            number += 1
-            unit_id = f"{base}~{number}"
-        self._units.add(unit_id)
-        return unit_id
+        return _free(self._units, base, base)
 
     def remove(self, reason: str, start: int, end: int) -> None:
         """Records that a rule left out a half-open range of lines."""
@@ -262,13 +258,8 @@ class Rows:
         return Skip(self.document.document_id, self.document.path, reason, detail)
 
     def _free_view(self, unit_id: str, view: str) -> str:
-        view = fit_bytes(view, 200)
-        name, number = view, 1
-        while (unit_id, name) in self._views:
-            number += 1
-            name = f"{view}~{number}" if view else str(number)
-        self._views.add((unit_id, name))
-        return name
+        view = fit_bytes(view, _MAX_VIEW_BYTES)
+        return _free(self._views, f"{unit_id}\0{view}", view)
 
     def _embedding_text(self, section_path: str, content: str, cost: int | None) -> str:
         header, header_cost = self._header(section_path)
@@ -300,6 +291,20 @@ def _shorter_titles(title: str) -> Iterator[str]:
     while "/" in title:
         title = title.partition("/")[2]
         yield _ELLIPSIS + title
+
+
+def _free(taken: Counter[str], key: str, name: str) -> str:
+    """Returns a name that was not given before: the second is called ``name~2``, or ``2`` where it has no name."""
+    while True:
+        taken[key] += 1
+        number = taken[key]
+        if number == 1:
+            return name
+        wanted = f"{name}~{number}" if name else str(number)
+        fresh = f"{key.removesuffix(name)}{wanted}" if name else f"{key}{wanted}"
+        if not taken[fresh]:
+            taken[fresh] = 1
+            return wanted
 
 
 def _breadcrumb(*parts: str) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -214,6 +215,18 @@ def duplicates(chunks: Iterable[Chunk]) -> dict[str, str]:
 def resolve_duplicates(chunks: Iterable[Chunk], losers: Mapping[str, str]) -> Iterator[Chunk]:
     """Yields the rows without the units that `duplicates` found; a second pass over the same stream."""
     return (row for row in chunks if row.unit_id not in losers)
+
+
+def is_copy(text: str, document: Document, context: CodeContext) -> bool:
+    """Whether a CRD that does not parse, such as one in a chart, gives way to a copy that does.
+
+    Args:
+        text: One document of a YAML file.
+        document: The file.
+        context: What is known about the repository.
+    """
+    places = [context.places(document, name, version) for name, version, _ in _definitions(text)]
+    return bool(places) and all(paths and paths[0] != document.path for paths in places)
 
 
 def _definitions(text: str) -> Iterator[tuple[str, str, int]]:
@@ -622,7 +635,9 @@ class _CrdRows:
         lines: list[FieldLine] = []
         if version.schema is not None:
             lines = Renderer(self._go).render(version.schema, root)
-        lines = [replace(line, line=line.line + self._start) for line in lines]
+        # An alias leads back to lines above; the rows go on.
+        furthest = accumulate((line.line + self._start for line in lines), max)
+        lines = [replace(line, line=row) for line, row in zip(lines, furthest, strict=True)]
         inside = [line for line in lines if span[0] < line.line < span[1]]
         header = self._header(fields, version, inside or lines, root)
         first = inside[0].line if inside else span[1]

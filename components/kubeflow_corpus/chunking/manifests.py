@@ -18,14 +18,17 @@ from kubeflow_corpus.chunking.crds import CodeContext
 from kubeflow_corpus.chunking.yaml_tree import YamlNode, YamlRejected
 from kubeflow_corpus.records import Chunked, Document, FieldValue, Skip
 
-# The largest CRDs have 2 MB; a larger file is an install bundle or data, and would take longer than a source may.
+# The largest CRD has 2 MB, and install bundles hold several; YAML of that size without a CRD is data.
 MAX_BYTES: Final = 8_000_000
+MAX_PLAIN_BYTES: Final = 500_000
 _HELM: Final = re.compile(r"\{\{-?\s*(\.|\$|if|else|end|range|with|include|define|template|toYaml|tpl|/\*|-|\")")
 _KIND: Final = re.compile(r"^kind: [\"']?([A-Za-z]+)", re.MULTILINE)
 _API_VERSION: Final = re.compile(r"^apiVersion: [\"']?([\w./-]+)", re.MULTILINE)
 _KUSTOMIZATIONS: Final = frozenset({"kustomization.yaml", "kustomization.yml"})
 # Objects whose data keys are files or settings of their own: one view a key.
 _KEYED: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("stringData", "data")}
+# Blocks inside blocks that are looked into; a deeper one is cut at blank lines.
+_MAX_DEPTH: Final = 40
 _NO_CONTEXT: Final = CodeContext()
 
 
@@ -41,7 +44,7 @@ def chunk(document: Document, budget: Budget, context: CodeContext | None = None
     Returns:
         Rows, removed lines and counts, or the reason why the file gives no row.
     """
-    if len(document.text) > MAX_BYTES:
+    if len(document.text) > (MAX_BYTES if crds.KIND in document.text[:MAX_BYTES] else MAX_PLAIN_BYTES):
         return Chunked(skipped=_skip(document, "too_large"))
     if "\0" in document.text[:8_000]:
         return Chunked(skipped=_skip(document, "binary"))
@@ -102,7 +105,10 @@ class _Objects:
         return "/templates/" in f"/{self._rows.document.path}"
 
     def _template(self, start: int, end: int, text: str, reason: str) -> None:
-        """Adds what is no YAML as text, named by what can be read off it."""
+        """Adds what is no YAML as text, named by what can be read off it; a CRD that is rendered elsewhere is not."""
+        if crds.is_copy(text, self._rows.document, self._context):
+            self._rows.remove("crd_duplicate", start, end)
+            return
         self._rows.counts[reason] += 1
         kind, version = _first(_KIND, text), _first(_API_VERSION, text)
         stem = generated.stem(self._rows.document.path)
@@ -234,6 +240,8 @@ class _Objects:
         else:
             rest = max(8, room - rows.budget.tokens // HEADER_SHARE)
             parts = _blocks(source, start, end, room, rest)
+        limit = rows.budget.tokens // HEADER_SHARE
+        parents = _parents(source, top_line, [begin for begin, _ in parts[1:]], limit)
         for begin, stop in parts:
             text = source.text(begin, stop)
             if begin == start and text.startswith("---"):
@@ -242,9 +250,7 @@ class _Objects:
                 rows.remove("blank", begin, stop)
                 continue
             above = [top] if top else []
-            if begin > start:
-                limit = rows.budget.tokens // HEADER_SHARE
-                above.extend(_parents(source, top_line, begin, limit))
+            above.extend(parents.get(begin, ()))
             content = "\n".join([*above, text])
             rows.add(unit_id, section, content, (begin, stop), fields, view=view)
 
@@ -253,7 +259,8 @@ def _blocks(source: SourceText, start: int, end: int, room: int, rest: int) -> l
     """Splits lines of YAML at the outermost keys that make the parts fit."""
     atoms: list[int] = []
     strong: set[int] = set()
-    for begin, stop in _atoms(source, start, end, min(room, rest), 0):
+    indents = {row: _indent(source.lines[row]) for row in range(start, end) if _is_content(source.lines[row])}
+    for begin, stop in _atoms(source, indents, start, end, min(room, rest), 0):
         if source.cost(begin, stop) <= min(room, rest):
             atoms.append(begin)
         else:
@@ -264,32 +271,34 @@ def _blocks(source: SourceText, start: int, end: int, room: int, rest: int) -> l
     return pack(source, sorted({start, *atoms}), end, room, rest, frozenset(strong))
 
 
-def _atoms(source: SourceText, start: int, end: int, room: int, depth: int) -> Iterator[tuple[int, int]]:
+def _atoms(
+    source: SourceText, indents: dict[int, int], start: int, end: int, room: int, depth: int
+) -> Iterator[tuple[int, int]]:
     """Yields blocks of lines by indentation, going inside a block only where it does not fit."""
-    starts = _block_starts(source, start, end)
+    starts = _block_starts(source, indents, start, end)
     for index, begin in enumerate(starts):
         stop = starts[index + 1] if index + 1 < len(starts) else end
-        if source.cost(begin, stop) <= room or depth >= crds.MAX_DEPTH:
+        if source.cost(begin, stop) <= room or depth >= _MAX_DEPTH:
             yield begin, stop
             continue
-        head = next((row for row in range(begin, stop) if _is_content(source.lines[row])), begin) + 1
+        head = next((row for row in range(begin, stop) if row in indents), begin) + 1
         if head >= stop:
             yield begin, stop
             continue
-        inner = list(_atoms(source, head, stop, room, depth + 1))
+        inner = list(_atoms(source, indents, head, stop, room, depth + 1))
         yield begin, inner[0][1]
         yield from inner[1:]
 
 
-def _block_starts(source: SourceText, start: int, end: int) -> list[int]:
+def _block_starts(source: SourceText, indents: dict[int, int], start: int, end: int) -> list[int]:
     """Returns the lines at which the outermost blocks of a range begin, with the comments right above each."""
-    contents = [row for row in range(start, end) if _is_content(source.lines[row])]
+    contents = [row for row in range(start, end) if row in indents]
     if not contents:
         return [start]
-    outer = min(_indent(source.lines[row]) for row in contents)
+    outer = min(indents[row] for row in contents)
     starts: list[int] = []
     for row in contents:
-        if _indent(source.lines[row]) == outer:
+        if indents[row] == outer:
             first = row
             while first > start and source.lines[first - 1].lstrip().startswith("#"):
                 first -= 1
@@ -298,22 +307,41 @@ def _block_starts(source: SourceText, start: int, end: int) -> list[int]:
     return [start, *(row for row in starts if row > contents[0])] if starts else [start]
 
 
-def _parents(source: SourceText, start: int, line: int, limit: int) -> list[str]:
-    """Returns the lines of the keys that a line is under, the outermost first, within a limit of tokens."""
-    row = next((row for row in range(line, len(source)) if _is_content(source.lines[row])), line)
-    indent = _indent(source.lines[row])
-    found: list[str] = []
-    spent = 0
-    for above in range(line - 1, start - 1, -1):
-        text = source.lines[above]
-        if indent <= 0:
-            break
-        if _is_content(text) and _indent(text) < indent:
-            indent = _indent(text)
-            spent += source.cost(above, above + 1)
-            if spent <= limit:
-                found.append(text)
-    return found[::-1]
+def _parents(source: SourceText, start: int, lines: list[int], limit: int) -> dict[int, list[str]]:
+    """Returns for each of some lines the lines of the keys that it is under, outermost first, in one pass.
+
+    Args:
+        source: The lines.
+        start: Where to begin.
+        lines: Lines to find the parents of, ascending.
+        limit: Tokens that the parents of a line may take; the innermost ones are kept.
+    """
+    found: dict[int, list[str]] = {}
+    stack: list[tuple[int, int]] = []
+    row = start
+    for line in lines:
+        target = next((index for index in range(line, len(source)) if _is_content(source.lines[index])), line)
+        while row < line:
+            if _is_content(source.lines[row]):
+                _push(stack, _indent(source.lines[row]), row)
+            row += 1
+        indent = _indent(source.lines[target])
+        kept: list[str] = []
+        spent = 0
+        for depth, above in reversed(stack):
+            if depth < indent:
+                spent += source.cost(above, above + 1)
+                if spent > limit:
+                    break
+                kept.append(source.lines[above])
+        found[line] = kept[::-1]
+    return found
+
+
+def _push(stack: list[tuple[int, int]], indent: int, row: int) -> None:
+    while stack and stack[-1][0] >= indent:
+        stack.pop()
+    stack.append((indent, row))
 
 
 def _indent(line: str) -> int:

@@ -9,16 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.records import Chunked, Document, Skip
 from kubeflow_corpus.tokens import WordPieceCounter, wordpiece_counter
 
+if TYPE_CHECKING:
+    from kubeflow_corpus.chunking.crds import CodeContext
+
 # Recorded in every collection: another number rebuilds it.
 CHUNKER_VERSION: Final = "1"
 
 _PACKAGE: Final = "kubeflow_corpus.chunking"
+_MANIFESTS: Final = "manifests"
 # Source type and file extension to the module that cuts such documents; "" is any extension.
 CHUNKERS: Final[Mapping[tuple[str, str], str]] = {
     ("docs", ".md"): "markdown",
@@ -26,7 +30,7 @@ CHUNKERS: Final[Mapping[tuple[str, str], str]] = {
     ("docs", ".markdown"): "markdown",
     ("docs", ".json"): "release_info",
     ("issue", ""): "threads",
-    ("manifest", ""): "manifests",
+    ("manifest", ""): _MANIFESTS,
     ("code", ""): "symbols",
 }
 # Documents that go to a worker process at once: enough to outweigh the way there.
@@ -40,12 +44,13 @@ class _Chunker(Protocol):
     def chunk(self, document: Document, budget: Budget) -> Chunked: ...
 
 
-def chunk_document(document: Document, budget: Budget) -> Chunked:
+def chunk_document(document: Document, budget: Budget, context: CodeContext | None = None) -> Chunked:
     """Cuts one document by its own structure.
 
     Args:
         document: A page, a thread, a source file or a manifest.
         budget: How many tokens the embedding model reads.
+        context: What the other files of a code source say about its manifests (`crds.collect_context`).
 
     Returns:
         Its rows; or a skip where there is no chunker for such a document.
@@ -55,10 +60,16 @@ def chunk_document(document: Document, budget: Budget) -> Chunked:
     if name is None:
         detail = f"{document.source_type} {extension or 'without extension'}"
         return Chunked(skipped=Skip(document.document_id, document.path, "no_chunker", detail))
+    if name == _MANIFESTS and context is not None:
+        from kubeflow_corpus.chunking import manifests
+
+        return manifests.chunk(document, budget, context)
     return cast(_Chunker, import_module(f"{_PACKAGE}.{name}")).chunk(document, budget)
 
 
-def chunk_documents(documents: Iterable[Document], budget: Budget, workers: int = 1) -> Iterator[Chunked]:
+def chunk_documents(
+    documents: Iterable[Document], budget: Budget, workers: int = 1, context: CodeContext | None = None
+) -> Iterator[Chunked]:
     """Cuts the documents of a source, in order.
 
     Documentation pages are held until all are read: a Hugo section page may hide those below it.
@@ -67,6 +78,7 @@ def chunk_documents(documents: Iterable[Document], budget: Budget, workers: int 
         documents: Documents; they are read as results are asked for.
         budget: How many tokens the embedding model reads.
         workers: Processes; 1 stays in this one.
+        context: What the files of a code source say about each other, from a first pass over the same documents.
 
     Yields:
         What became of each document.
@@ -74,12 +86,12 @@ def chunk_documents(documents: Iterable[Document], budget: Budget, workers: int 
     prepared = _with_cascades(documents)
     if workers <= 1:
         for document in prepared:
-            yield chunk_document(document, budget)
+            yield chunk_document(document, budget, context)
         return
     counter = None if isinstance(budget.counter, WordPieceCounter) else budget.counter
     # Spawned, not forked: the tokenizer runs threads, and a fork of those may hang.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _start_worker, (counter, budget.tokens)) as pool:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, spawn, _start_worker, (counter, budget.tokens, context)) as pool:
         running: deque[Future[list[Chunked]]] = deque()
         for batch in _batches(prepared):
             running.append(pool.submit(_chunk_batch, batch))
@@ -128,13 +140,15 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 _worker_budget: Budget | None = None
+_worker_context: CodeContext | None = None
 
 
-def _start_worker(counter: Any, tokens: int) -> None:
-    global _worker_budget
+def _start_worker(counter: Any, tokens: int, context: CodeContext | None) -> None:
+    global _worker_budget, _worker_context
+    _worker_context = context
     _worker_budget = Budget(counter or wordpiece_counter(), tokens)
 
 
 def _chunk_batch(batch: list[Document]) -> list[Chunked]:
     assert _worker_budget is not None
-    return [chunk_document(document, _worker_budget) for document in batch]
+    return [chunk_document(document, _worker_budget, _worker_context) for document in batch]

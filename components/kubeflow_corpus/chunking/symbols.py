@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 # A source file above this is data, and parsing it would take seconds.
-MAX_BYTES: Final = 2_000_000
+MAX_BYTES: Final = 600_000
 # What share of the budget: a sibling so small is merged, a constant so small is merged, a skeleton's list of members.
 _TINY: Final = 8
 _SMALL_VALUE: Final = 3

@@ -25,7 +25,7 @@ from ruamel.yaml.events import (
 
 # Real manifests reach 60 (a PodSpec inside a JobSet inside a CRD); a deeper document is an attack or a mistake.
 MAX_DEPTH: Final = 200
-MAX_NODES: Final = 2_000_000
+MAX_NODES: Final = 400_000
 _MARKER: Final = re.compile(r"(---|\.\.\.)(\s|$)")
 _SHOWN: Final = 200
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kubeflow_corpus.artifacts import read_documents, write_jsonl
 from kubeflow_corpus.chunking.compose import Budget
+from kubeflow_corpus.chunking.crds import collect_context
 from kubeflow_corpus.chunking.run import CHUNKER_VERSION, chunk_documents
 from kubeflow_corpus.records import Skip
 from kubeflow_corpus.steps.outcomes import (
@@ -31,6 +32,7 @@ from kubeflow_corpus.tokens import wordpiece_counter
 # Fewer documents are cut faster than worker processes start.
 _DOCUMENTS_WORTH_WORKERS: Final = 100
 _MOST_WORKERS: Final = 4
+_CODE: Final = "code"
 
 
 def chunk_source(documents: str, target: str, collection: str) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def chunk_source(documents: str, target: str, collection: str) -> dict[str, Any]
         with step("chunk", collection=collection, item=outcome.source) as watch:
             tokens = int(outcome.facts["max_tokens"])
             total = int(outcome.counts["documents"])
-            counts, found = _write_chunks(Path(documents), folder, tokens, total, watch)
+            counts, found = _write_chunks(Path(documents), folder, tokens, total, watch, collection)
             details.update(found)
             watch.count(**counts)
             threads = Path(documents) / THREADS_FILE
@@ -64,7 +66,7 @@ def chunk_source(documents: str, target: str, collection: str) -> dict[str, Any]
 
 
 def _write_chunks(
-    documents: Path, folder: Path, tokens: int, total: int, watch: StepWatch
+    documents: Path, folder: Path, tokens: int, total: int, watch: StepWatch, collection: str
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Returns the figures of a summary, and everything else that the chunkers counted."""
     details: Counter[str] = Counter()
@@ -75,7 +77,9 @@ def _write_chunks(
 
     def rows() -> Iterator[dict[str, Any]]:
         nonlocal removed_lines
-        chunked_documents = chunk_documents(read_documents(documents / ROWS_FILE), budget, workers)
+        # A first pass over a code source: Go types explain CRDs, and of several copies of a CRD one is shown.
+        context = collect_context(read_documents(documents / ROWS_FILE)) if collection == _CODE else None
+        chunked_documents = chunk_documents(read_documents(documents / ROWS_FILE), budget, workers, context)
         for chunked in watch.track(chunked_documents, "documents", total):
             details.update(chunked.counts)
             removed_lines += sum(part.end_line - part.start_line + 1 for part in chunked.removed)

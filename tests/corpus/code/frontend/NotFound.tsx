@@ -1,0 +1,5 @@
+import * as React from 'react';
+
+export default () => {
+  return <p>Nothing here</p>;
+};
