@@ -3,6 +3,8 @@
 import argparse
 import os
 import re
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,9 +65,18 @@ def compile_pipeline(name: str, image: str, folder: Path) -> Path:
     check_image(image)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.yaml"
-    compiler.Compiler().compile(PIPELINES[name](Placement(image=image)), package_path=str(file))
-    read_spec(file)
+    file.write_text(compiled(name, image), encoding="utf-8")
     return file
+
+
+@cache
+def compiled(name: str, image: str) -> str:
+    """Returns one pipeline as YAML, read back once: several schedules of one pipeline share it."""
+    with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder:
+        file = Path(folder) / f"{name}.yaml"
+        compiler.Compiler().compile(PIPELINES[name](Placement(image=image)), package_path=str(file))
+        read_spec(file)
+        return file.read_text(encoding="utf-8")
 
 
 def check_image(image: str) -> None:
