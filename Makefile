@@ -4,10 +4,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test check lint types bench eval lock clean
+# What `make run` indexes and asks, and where it keeps it.
+CATALOGUE ?= tests/corpus/catalogue.yaml
+QUESTION ?= How do I install Orchard?
+
+.PHONY: run test check lint types bench lock clean
+
+# Indexes the sample corpus with embedded Milvus and the embedded model, then asks one question of it.
+run: export MILVUS_URI ?= local/corpus.db
+run: $(VENV)/.runtime
+	$(BIN)/python -m pipelines run docs --catalogue $(CATALOGUE)
+	$(BIN)/kubeflow-corpus search docs "$(QUESTION)" --limit 2 --timeout 60
 
 # The runtime environment: every requirement by hash, then the project itself without looking anything up.
 $(VENV)/.runtime: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install --require-hashes -r requirements.lock
 	$(PIP) install --no-deps --no-build-isolation -e .
@@ -29,6 +40,9 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m tests.benchmarks
 
 # Needs uv (in the dev extra). The lock files name no index host.
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group build --generate-hashes --no-emit-index-url --no-header --quiet
