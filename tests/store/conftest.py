@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from kubeflow_corpus.store.schema import DOCS, served_name
 from tests.servers.milvus_lite import MilvusLiteServer, milvus_lite_server
 from tests.store.synthetic import Run, result
 
-_PREFIXES = (f"t{number}" for number in itertools.count())
+_PREFIXES = (f"t{os.getpid()}x{number}" for number in itertools.count())
 
 
 @dataclass
@@ -62,15 +63,24 @@ def open_store(tmp_path: Path) -> Iterator[Callable[[str], Store]]:
 
     yield open_at
     for store in opened:
+        for alias in store.client.list_aliases()["aliases"]:
+            if alias.startswith(store.served):
+                store.client.drop_alias(alias)
         for name in store.client.list_collections():
             if name.startswith(store.served):
                 store.client.drop_collection(name)
         store.client.close()
 
 
-@pytest.fixture(params=["embedded", "server"])
+# A real server that somebody runs, or that `tests.servers.milvus_server` started around this process.
+REAL_URI = os.environ.get("MILVUS_CONTRACT_URI", "")
+
+
+@pytest.fixture(params=["embedded", "server", *(["real"] if REAL_URI else [])])
 def store(request: pytest.FixtureRequest, open_store: Callable[[str], Store]) -> Store:
-    """The same test on an embedded database and on a server."""
+    """The same test on an embedded database, on a served one, and where there is one on a real server."""
+    if request.param == "real":
+        return open_store(REAL_URI)
     if request.param == "embedded":
         return open_store(request.getfixturevalue("embedded_uri"))
     return open_store(request.getfixturevalue("lite_server").uri)

@@ -101,17 +101,24 @@ class Subject:
 
     def complete(self, twin: str) -> None:
         process = start(self.job(twin))
+        self._until_first_write(process)
         begin = time.monotonic()
         process.join(RUN_SECONDS)
         self.seconds = time.monotonic() - begin
         assert process.exitcode == 0
 
+    def _until_first_write(self, process: Any) -> None:
+        while process.is_alive() and not (self.folder / f"{self.name}.log").exists():
+            time.sleep(0.005)
+
     def must_be_seen(self) -> set[str]:
         return documents(self.state - 1) & documents(self.state)
 
-    def kill_after(self, seconds: float) -> None:
+    def kill_within(self, share: float) -> None:
+        """Kills a writer at a share of the time from its first write to its end."""
         process = start(self.job("killed"))
-        time.sleep(seconds)
+        self._until_first_write(process)
+        time.sleep(share * self.seconds)
         process.kill()
         self._note(process)
 
@@ -194,7 +201,7 @@ def test_a_run_that_is_killed_at_a_random_moment_is_finished_by_the_next_one(
         for _ in range(3 * KILLS):
             if sum(subject.killed.values()) == KILLS:
                 break
-            run_kills(subject, lambda: subject.kill_after(moments.uniform(0.0, subject.seconds)), readers)
+            run_kills(subject, lambda: subject.kill_within(moments.random()), readers)
     with capsys.disabled():
         print(f"\n{subject.figures()}" + (f", {readers.reads} reads beside them" if readers else ""))
     assert sum(subject.killed.values()) == KILLS

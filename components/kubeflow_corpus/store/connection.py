@@ -194,7 +194,8 @@ def detect_backend(client: MilvusClient) -> Backend:
     """
     with store_errors("Milvus"):
         version = str(client.get_server_version())
-    lite = "lite" in version.lower()
+    # The old standalone server from PyPI calls itself "v2.3.5-lite" and is no Milvus Lite.
+    lite = version.lower().replace("_", "-").startswith("milvus-lite")
     return Backend(version=version, lite=lite, bm25=lite or _numbers(version) >= _OLDEST_BM25_SERVER)
 
 
