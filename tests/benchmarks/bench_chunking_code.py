@@ -42,7 +42,7 @@ def crd_files() -> list[Document]:
     return [
         document(f"crd/{index}.yaml", text, REAL_REPOS["kserve"])
         for index, (_, text) in enumerate(texts)
-        if "kind: CustomResourceDefinition" in text
+        if "kind: CustomResourceDefinition" in text and "{{" not in text
     ]
 
 
