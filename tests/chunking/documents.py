@@ -43,11 +43,11 @@ def page(text: str, generator: str = "hugo", path: str = "", **metadata: Any) ->
     )
 
 
-def real_pages(*suffixes: str) -> Iterator[Document]:
+def real_pages(suffixes: tuple[str, ...] = (".md", ".mdx"), ending: str = "") -> Iterator[Document]:
     for name, root, site in REAL_SITES:
         folder = SHARED / name
         for file in sorted((folder / root).rglob("*")):
-            if file.suffix in (suffixes or (".md", ".mdx")):
+            if file.suffix in suffixes and file.as_posix().endswith(ending):
                 path = file.relative_to(folder).as_posix()
                 yield page(file.read_text("utf-8"), str(site["generator"]), path)
 

@@ -165,6 +165,13 @@ def test_a_line_that_no_row_holds_splits_at_sentences_and_loses_nothing() -> Non
     assert " ".join(row.content_text for row in chunked.chunks).replace(".", "").split() == words
 
 
+def test_what_introduces_a_block_stays_with_it() -> None:
+    code = "```sh\n" + "\n".join(f"run step {number}" for number in range(20)) + "\n```"
+    first, second = cut(f"## A\n{LONG}{LONG}\n\nRun this:\n\n{code}\n", tokens=160).chunks
+    assert second.content_text.startswith("Run this:\n\n```sh")
+    assert "Run this" not in first.content_text
+
+
 def test_a_line_inserted_above_changes_no_key() -> None:
     text = f"## A\n{LONG}\n## B\n{LONG}\n"
     assert [row.id for row in cut(text).chunks] == [row.id for row in cut("\n\n" + text).chunks]
@@ -476,7 +483,7 @@ DEEP_LINKS = [
 @needs_real_pages
 @pytest.mark.parametrize(("path", "address"), DEEP_LINKS)
 def test_a_deep_link_is_the_one_that_the_site_has(path: str, address: str) -> None:
-    found = [document for document in real_pages() if document.path.endswith(f"/{path}")]
+    found = real_pages(ending=f"/{path}")
     assert address in {row.citation_url for document in found for row in chunk(document, budget()).chunks}
 
 

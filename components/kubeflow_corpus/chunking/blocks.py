@@ -107,10 +107,23 @@ def pack(blocks: Iterable[Block], room: int, counter: TokenCounter) -> list[Row]
             if groups and _fits([*groups[-1], part], room):
                 groups[-1].append(part)
             else:
-                groups.append([part])
+                groups.append([*_introductions(groups[-1] if groups else [], part, room), part])
     if len(groups) > 1:
         _lengthen_tail(groups[-2], groups[-1], room)
     return [_row(group) for group in groups]
+
+
+def _introductions(before: list[Block], part: Block, room: int) -> list[Block]:
+    """Takes from the end of a full row what only introduces the next block: a label, a heading, "as follows:"."""
+    taken: list[Block] = []
+    while len(before) > 1 and _introduces(before[-1]) and _fits([before[-1], *taken, part], room):
+        taken.insert(0, before.pop())
+    return taken
+
+
+def _introduces(block: Block) -> bool:
+    lead_in = block.kind == "paragraph" and block.tokens < _SHORT_TAIL and block.text.endswith(":")
+    return lead_in or block.kind in ("label", "heading")
 
 
 def _lengthen_tail(before: list[Block], tail: list[Block], room: int) -> None:

@@ -81,7 +81,7 @@ def chunk(document: Document, budget: Budget) -> Chunked:
     )
     page.dropped = {**rewritten.reasons, **page.dropped}
     counts = page.counts + rewritten.counts
-    sections = outline(page)
+    sections = outline(page, front.text("title"))
     page.dropped.update({line: "heading_without_text" for line in sections.bare})
     page.dropped.update({line: "repeated_section" for line in sections.repeated})
     title = fit_bytes(front.text("title") or sections.title or _stem(document.path), _MAX_TITLE_BYTES)
@@ -133,7 +133,7 @@ def _rows(
     room = min(header.room for header in headers.values())
     rows: list[_PlacedRow] = []
     seen: Counter[str] = Counter()
-    for section in joined(sections, found.headings, room):
+    for section in joined(sections, found.headings, room, lambda section: page.releases.section(section.path)):
         header = headers[title, _breadcrumb(section)]
         unit = _unit_id(document.document_id, section.anchor, seen)
         packed = pack(counted(section.blocks, budget.counter), header.room, budget.counter)

@@ -21,6 +21,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from kubeflow_corpus.chunking.anchors import Anchor, Anchors, HeadingSource
 from kubeflow_corpus.chunking.blocks import Block, moved, shifted
 from kubeflow_corpus.chunking.html_text import KNOWN_TAGS, VOID_TAGS, hides, html_blocks
+from kubeflow_corpus.chunking.source_text import LABEL
 
 # Longer inline text is no prose: it stays as it is.
 _MAX_INLINE: Final = 20_000
@@ -159,6 +160,9 @@ class _Writer:
 
     def _heading(self, token: Token, inline: Token) -> None:
         start, end = token.map or (0, 0)
+        if inline.content.startswith(LABEL):
+            self._page.items.append(self._label(inline, start, end))
+            return
         anchor = self._anchor(inline)
         name, first, last = self._place
         near = name and not any(line.strip() for line in self._lines[last:start])
@@ -170,6 +174,9 @@ class _Writer:
         if near:
             for line in range(first, last):
                 self._page.dropped.pop(line, None)
+
+    def _label(self, inline: Token, start: int, end: int) -> Block:
+        return Block("label", self._inline(inline.content.removeprefix(LABEL)), start, end)
 
     def _anchor(self, inline: Token) -> Anchor:
         raw = inline.content.rsplit("\n", 1)[-1]
@@ -219,6 +226,8 @@ class _Writer:
                 return self._quote(self._blocks(tokens, at + 1, stop))
             case "table_open":
                 return [self._table(tokens, at, stop)]
+            case "heading_open" if tokens[at + 1].content.startswith(LABEL):
+                return [self._label(tokens[at + 1], start, end)]
             case "heading_open":
                 return [Block("heading", self._anchor(tokens[at + 1]).text, start, end)]
             case "html_block":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -69,10 +69,15 @@ class Outline:
     repeated: list[int] = field(default_factory=list)
 
 
-def outline(page: Page) -> Outline:
+def outline(page: Page, title: str) -> Outline:
     """Returns the sections of a page.
 
-    A first heading of level 1 with nothing before it is the page's title: what follows is the lead.
+    A first heading of level 1 with nothing before it is the page's title, unless its front matter gives another one:
+    what follows is the lead.
+
+    Args:
+        page: Its headings and blocks.
+        title: The title of its front matter, empty where there is none.
     """
     result = Outline()
     stack: list[tuple[int, str]] = []
@@ -93,7 +98,8 @@ def outline(page: Page) -> Outline:
             continue
         close()
         result.headings += 1
-        if item.level == 1 and result.headings == 1 and not result.sections:
+        named = not title or item.text.casefold().split() == title.casefold().split()
+        if named and item.level == 1 and result.headings == 1 and not result.sections:
             result.title = item.text
             current = Section((), "", 0, item.start)
             waiting = [item]
@@ -141,7 +147,9 @@ def _says_again(section: Section, before: Section) -> bool:
     return len(words - known) <= REPEATED_NEW_WORDS
 
 
-def joined(sections: Sequence[Section], headings: int, room: int) -> Iterator[Section]:
+def joined(
+    sections: Sequence[Section], headings: int, room: int, kind: Callable[[Section], object]
+) -> Iterator[Section]:
     """Yields sections with the tiny ones joined to a neighbour under the same parent, as far as a row holds both.
 
     The joined section keeps the first one's heading and anchor; the others' headings become part of its text. A tiny
@@ -151,6 +159,7 @@ def joined(sections: Sequence[Section], headings: int, room: int) -> Iterator[Se
         sections: With counted blocks, in document order.
         headings: How many headings the page has.
         room: Tokens of content that a row may have.
+        kind: What a section is about (its release); sections of two kinds never join.
     """
     reference = headings > REFERENCE_HEADINGS
     tiny = REFERENCE_TINY_TOKENS if reference else TINY_TOKENS
@@ -166,7 +175,7 @@ def joined(sections: Sequence[Section], headings: int, room: int) -> Iterator[Se
         fits = held.tokens + section.tokens + _heading_tokens(section) <= room
         # What introduces its own subsections stays with them.
         heads = after is not None and after.path[:-1] == section.path and section.path[:-1] != held.path
-        if wanted and small and fits and not heads and _neighbours(held, section):
+        if wanted and small and fits and not heads and _neighbours(held, section) and kind(held) == kind(section):
             held = _join(held, section)
         else:
             yield held

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _FENCE: Final = re.compile(r"^[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})([^\n]*)$")
+# Starts a label of its own (a tab, an admonition) in rewritten text: a heading to the parser, so that whatever follows
+# starts a new block, and a paragraph to a reader. No source holds it: control characters are taken out first.
+LABEL: Final = "\x02"
 _CONTROL: Final = {code: None for code in range(32) if chr(code) not in "\t\n"} | {0x7F: None}
 
 
@@ -80,3 +83,8 @@ def unfenced_runs(lines: list[str]) -> Iterator[tuple[int, int]]:
 def padded(text: str, original: str) -> str:
     """Returns a replacement with as many line ends as what it replaces: the text first, blank lines after it."""
     return " ".join(text.split("\n")) + "\n" * original.count("\n")
+
+
+def label(text: str) -> str:
+    """Returns a line that is a block of its own."""
+    return f"# {LABEL}{text}"
