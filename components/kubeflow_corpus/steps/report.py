@@ -41,7 +41,7 @@ def report_run(published: Mapping[str, str]) -> None:
 def summary_lines(collection: str, outcome: Outcome) -> list[str]:
     """Returns what became of a collection as lines of text."""
     header, rows = table(outcome)
-    head = f"{collection}: {totals(outcome) or 'no source'}"
+    head = f"{collection}: {totals(outcome) or ('nothing was done' if outcome.sources else 'no source')}"
     return [head, *text_table(header, rows), *reasons(outcome)] if rows else [head]
 
 

@@ -64,7 +64,9 @@ def table(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
 
 
 def _state(outcome: Outcome) -> str:
-    return f"failed at {outcome.step}" if _failed(outcome) else "ok"
+    if _failed(outcome):
+        return f"failed at {outcome.step}"
+    return "ok" if outcome.ok else "not read"
 
 
 def text_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

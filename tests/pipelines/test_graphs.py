@@ -1,0 +1,158 @@
+"""What the compiled pipelines say: pinned images, caching, secrets, retries, limits, descriptions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.__main__ import main
+from pipelines.compile import compile_pipeline, read_spec
+from pipelines.placement import POLICIES
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+IMAGE = "registry.example/kubeflow-corpus/python@sha256:" + "a" * 64
+NAMES = ("docs", "issues", "code", "corpus")
+# Cached by the commit that they are given; everything else looks at the world or changes it.
+CACHED = {"fetch", "chunk"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compiled")
+    for name in NAMES:
+        compile_pipeline(name, IMAGE, folder)
+    return folder
+
+
+@pytest.fixture(params=NAMES)
+def compiled(request: pytest.FixtureRequest, folder: Path) -> tuple[Any, dict[str, Any]]:
+    return read_spec(folder / f"{request.param}.yaml")
+
+
+def tasks(spec: Any) -> Iterator[tuple[str, Any]]:
+    """Every task of every graph, with the name of its step."""
+    dags = [spec.root.dag, *(part.dag for part in spec.components.values() if part.HasField("dag"))]
+    for dag in dags:
+        for task in dag.tasks.values():
+            component = spec.components[task.component_ref.name]
+            if not component.HasField("dag"):
+                yield re.sub(r"^comp-|-\d+$", "", task.component_ref.name), task
+
+
+def containers(spec: Any) -> list[Any]:
+    return [executor["container"] for executor in spec.deployment_spec["executors"].values()]
+
+
+def test_every_pipeline_is_a_valid_specification_under_its_own_name(folder: Path) -> None:
+    assert {read_spec(folder / f"{name}.yaml")[0].pipeline_info.name for name in NAMES} == set(NAMES)
+
+
+def test_every_step_runs_in_the_given_image_and_installs_nothing(compiled: tuple[Any, dict[str, Any]]) -> None:
+    for container in containers(compiled[0]):
+        assert container["image"] == IMAGE
+        assert "pip install" not in " ".join(container["command"])
+
+
+def test_only_what_a_commit_decides_is_cached(compiled: tuple[Any, dict[str, Any]]) -> None:
+    cached = {step: task.caching_options.enable_cache for step, task in tasks(compiled[0])}
+    assert {step for step, on in cached.items() if on} <= CACHED
+    assert {"apply", "publish", "read-state", "resolve-revision", "plan", "embed"} <= cached.keys()
+
+
+def test_the_chunks_of_threads_are_never_served_for_others(folder: Path) -> None:
+    spec, _ = read_spec(folder / "issues.yaml")
+    assert "fetch" not in {step for step, _ in tasks(spec)}
+    assert not next(task for step, task in tasks(spec) if step == "fetch-threads").caching_options.enable_cache
+
+
+def test_every_step_asks_for_memory_and_is_limited_to_one_gibibyte(compiled: tuple[Any, dict[str, Any]]) -> None:
+    for container in containers(compiled[0]):
+        resources = container["resources"]
+        assert resources["resourceCpuRequest"]
+        assert resources["resourceMemoryRequest"]
+        assert resources["resourceMemoryLimit"] == "1Gi"
+
+
+def test_a_lost_pod_is_started_again_with_back_off_and_a_report_is_not(compiled: tuple[Any, dict[str, Any]]) -> None:
+    for step, task in tasks(compiled[0]):
+        if step.startswith("report"):
+            assert task.retry_policy.max_retry_count == 0
+        else:
+            assert task.retry_policy.max_retry_count == 2
+            assert task.retry_policy.backoff_duration.seconds == 30
+            assert task.retry_policy.backoff_factor == 2
+
+
+def platform_of(compiled: tuple[Any, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return dict(compiled[1]["platforms"]["kubernetes"]["deploymentSpec"]["executors"])
+
+
+def test_secrets_come_from_one_kubernetes_secret_and_a_run_can_do_without_each(
+    compiled: tuple[Any, dict[str, Any]],
+) -> None:
+    used = [secret for settings in platform_of(compiled).values() for secret in settings.get("secretAsEnv", ())]
+    assert {secret["secretName"] for secret in used} == {"kubeflow-corpus-secrets"}
+    assert all(secret["optional"] for secret in used)
+    names = {entry["envVar"] for secret in used for entry in secret["keyToEnv"]}
+    assert {"MILVUS_TOKEN", "EMBEDDINGS_API_KEY", "NOTIFY_WEBHOOK_URL"} <= names
+
+
+def test_a_step_sees_only_the_secrets_of_its_own_work(folder: Path) -> None:
+    platform = platform_of(read_spec(folder / "docs.yaml"))
+    seen = {
+        executor.removeprefix("exec-"): {
+            entry["envVar"] for secret in settings.get("secretAsEnv", ()) for entry in secret["keyToEnv"]
+        }
+        for executor, settings in platform.items()
+    }
+    assert seen["chunk"] == set()
+    assert seen["fetch"] == {"GITHUB_TOKEN"}
+    assert seen["embed"] == {"EMBEDDINGS_API_KEY"}
+    assert seen["apply"] == {"MILVUS_TOKEN", "MILVUS_USER", "MILVUS_PASSWORD"}
+
+
+def test_every_step_ends_in_time_and_runs_as_nobody_in_particular(compiled: tuple[Any, dict[str, Any]]) -> None:
+    for settings in platform_of(compiled).values():
+        assert int(settings["activeDeadlineSeconds"]) > 0
+        assert settings["securityContext"]["runAsNonRoot"] is True
+
+
+def test_no_parameter_is_a_secret_and_each_has_a_description(compiled: tuple[Any, dict[str, Any]]) -> None:
+    parameters = compiled[0].root.input_definitions.parameters
+    assert {"catalogue", "sources", "rebuild", "allow_deletions"} <= set(parameters)
+    for name, parameter in parameters.items():
+        assert parameter.description, name
+        assert not re.search("token|password|secret|key", name)
+
+
+def test_the_report_of_the_corpus_waits_for_all_three_graphs_which_wait_for_none(folder: Path) -> None:
+    spec, _ = read_spec(folder / "corpus.yaml")
+    waits = {name: set(task.dependent_tasks) for name, task in spec.root.dag.tasks.items()}
+    assert waits == {"docs": set(), "issues": set(), "code": set(), "report-corpus": {"docs", "issues", "code"}}
+
+
+def test_every_step_has_a_policy_and_every_policy_a_step(folder: Path) -> None:
+    steps = {step for name in NAMES for step, _ in tasks(read_spec(folder / f"{name}.yaml")[0])}
+    assert steps == set(POLICIES)
+
+
+def test_compiling_twice_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    compile_pipeline.__globals__["compiled"].cache_clear()
+    again = compile_pipeline("docs", IMAGE, tmp_path)
+    assert again.read_bytes() == (folder / "docs.yaml").read_bytes()
+
+
+@pytest.mark.parametrize("image", ["", "registry.example/python:latest", "registry.example/python@sha256:abc"])
+def test_an_image_that_is_not_pinned_is_refused_with_the_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], image: str
+) -> None:
+    assert main(["compile", "--image", image, "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert "not pinned by digest" in said
+    assert "--image REGISTRY/NAME@sha256:DIGEST" in said
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,255 @@
+"""Runs through KFP's local runner: real sources, real model, real Milvus Lite, and what each mistake says."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROWS = """
+import json, sys
+from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.store.connection import connected
+from kubeflow_corpus.store.rows import scan
+fields = ["id", "source", "row_hash", "revision", "content_text"]
+with connected(Settings(milvus_uri=sys.argv[1])) as client:
+    client.load_collection("kubeflow_docs")
+    print(json.dumps(sorted([[row[name] for name in fields] for page in scan(client, "kubeflow_docs", fields)
+        for row in page])))
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """The one line that says what failed."""
+        lines = [line for line in self.err.splitlines() if line.startswith("error:")]
+        assert len(lines) == 1, self.err
+        return lines[0]
+
+
+def run(folder: Path, *words: str, **environment: str) -> Ran:
+    """The command as a person calls it, in a process of its own."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("MILVUS", "EMBEDDING"))}
+    done = subprocess.run(
+        [sys.executable, "-m", "pipelines", "run", *words, "--local", str(folder / "local")],
+        cwd=ROOT,
+        env={**environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert "Traceback" not in done.stderr
+    assert "Traceback" not in done.stdout
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def rows(folder: Path) -> list[list[str]]:
+    """What readers get, from a process of its own: an embedded database belongs to one process at a time."""
+    command = [sys.executable, "-c", ROWS, str(folder / "local" / "corpus.db")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd=ROOT)
+    return [list(row) for row in json.loads(done.stdout)]
+
+
+def write_site(folder: Path, **pages: str) -> None:
+    (folder / "docs").mkdir(parents=True, exist_ok=True)
+    for name, text in pages.items():
+        (folder / "docs" / f"{name}.md").write_text(f"# {name.title()}\n\n{text}\n")
+
+
+def write_catalogue(folder: Path, **urls: str) -> Path:
+    entries = [
+        f"  - {{name: {name}, type: docs, repo: example/{name}, url: {url}, include: ['docs/**/*.md'],"
+        f" site: {{generator: docusaurus, root: docs, base_url: 'https://{name}.example/docs/'}}}}\n"
+        for name, url in urls.items()
+    ]
+    file = folder / "catalogue.yaml"
+    file.write_text("sources:\n" + "".join(entries))
+    return file
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
+    """Two sites, indexed once."""
+    folder = tmp_path_factory.mktemp("run")
+    write_site(folder / "apples", pruning="Prune apple trees in winter.", storing="Store apples in a cool cellar.")
+    write_site(folder / "bees", hives="Look into each hive once a week.")
+    catalogue = write_catalogue(folder, apples="apples", bees="bees")
+    return folder, run(folder, "docs", "--catalogue", str(catalogue))
+
+
+@pytest.mark.slow
+def test_a_run_indexes_every_source_and_says_what_became_of_each(indexed: tuple[Path, Ran]) -> None:
+    folder, first = indexed
+    assert first.code == 0, first.err
+    assert sorted(row[1] for row in rows(folder)) == ["apples", "apples", "bees"]
+    table = [line.split() for line in first.out.splitlines()]
+    assert ["apples", "2", "2", "2", "0", "0", "ok"] in table
+    assert ["bees", "1", "1", "1", "0", "0", "ok"] in table
+    assert "docs embed texts-0000: done" in first.err
+    assert "\r" not in first.err, "no bars where no terminal is attached"
+
+
+@pytest.mark.slow
+def test_the_counts_are_in_the_metadata_of_the_artifacts(indexed: tuple[Path, Ran]) -> None:
+    folder, _ = indexed
+    outputs = [json.loads(file.read_text()) for file in (folder / "local").rglob("chunk/executor_output.json")]
+    shown = [item["artifacts"]["chunks"]["artifacts"][0]["metadata"] for item in outputs]
+    assert {(item["source"], item["status"], int(item["chunks"])) for item in shown} >= {
+        ("apples", "ok", 2),
+        ("bees", "ok", 1),
+    }
+
+
+@pytest.mark.slow
+def test_a_second_run_embeds_nothing_writes_nothing_and_takes_documents_from_the_cache(
+    indexed: tuple[Path, Ran],
+) -> None:
+    folder, _ = indexed
+    before = rows(folder)
+    second = run(folder, "docs", "--catalogue", str(folder / "catalogue.yaml"))
+    assert second.code == 0, second.err
+    assert "docs: 0 embedded, 0 reused, 0 rows deleted, 3 rows held, 3 rows wanted, 0 rows written" in second.out
+    assert "docs fetch" not in second.err
+    assert "docs chunk" not in second.err
+    assert rows(folder) == before
+
+
+@pytest.mark.slow
+def test_failing_sources_are_named_with_step_and_cause_keep_their_rows_and_stop_no_other(
+    indexed: tuple[Path, Ran], tmp_path: Path
+) -> None:
+    folder, _ = indexed
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "start"]):
+        write_site(tmp_path / "cider", pressing="Press apples in autumn.")
+        subprocess.run([*git, *words], cwd=tmp_path / "cider", check=True, capture_output=True)
+    write_site(folder / "bees", smoking="Use a smoker.")
+    catalogue = write_catalogue(tmp_path, apples=str(tmp_path / "gone"), bees=str(folder / "bees"), cider="cider")
+    text = catalogue.read_text().replace("url: cider,", "url: cider, ref: no-such-branch,")
+    catalogue.write_text(text)
+    ran = run(folder, "docs", "--catalogue", str(catalogue))
+    assert ran.code == 1
+    assert "docs: source apples failed at resolve_revision:" in ran.error
+    assert "docs: source cider failed at resolve_revision:" in ran.error
+    assert "no-such-branch" in ran.error
+    held = rows(folder)
+    assert sorted({row[1] for row in held}) == ["apples", "bees"]
+    assert any("smoker" in row[4] for row in held)
+
+
+@pytest.mark.slow
+def test_a_service_that_cannot_be_reached_is_one_line_and_what_was_indexed_is_served_still(
+    indexed: tuple[Path, Ran],
+) -> None:
+    folder, _ = indexed
+    before = rows(folder)
+    ran = run(folder, "docs", "--catalogue", str(folder / "catalogue.yaml"), EMBEDDINGS_URL="http://127.0.0.1:1")
+    assert ran.code == 1
+    assert "docs: collection failed at describe_model: http://127.0.0.1:1" in ran.error
+    assert "EMBEDDINGS_URL" in ran.error
+    assert rows(folder) == before
+
+
+@pytest.mark.slow
+def test_a_path_that_cannot_hold_a_database_is_one_line_with_the_remedy(indexed: tuple[Path, Ran]) -> None:
+    folder, _ = indexed
+    uri = str(folder / "no" / "such" / "folder" / "corpus.db")
+    ran = run(folder, "docs", "--catalogue", str(folder / "catalogue.yaml"), MILVUS_URI=uri)
+    assert ran.code == 1
+    assert "docs: collection failed at read_state: The folder of MILVUS_URI" in ran.error
+    assert "in a folder that exists" in ran.error
+
+
+@contextmanager
+def small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("only root may mount the small disk that this test fills")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_one_line_with_the_remedy_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    letters = random.Random(1)
+    noise = {f"page{n}": " ".join(f"{letters.getrandbits(256):x}" for _ in range(4_000)) for n in range(4)}
+    write_site(tmp_path / "noise", **noise)
+    write_site(tmp_path / "bees", hives="Look into each hive once a week.")
+    catalogue = write_catalogue(tmp_path, noise="noise", bees="bees")
+    database = {"MILVUS_URI": str(tmp_path / "corpus.db")}
+    with small_disk(tmp_path / "local", 400):
+        ran = run(tmp_path, "docs", "--catalogue", str(catalogue), **database)
+        assert ran.code == 1
+        assert "docs: source noise failed at fetch: No space left on the disk" in ran.error
+        assert "Free some space and run again" in ran.error
+    # The same commit again, where there is room: a failure is never served from the cache.
+    again = run(tmp_path, "docs", "--catalogue", str(catalogue), "--source", "noise", "--dry-run")
+    assert again.code == 0, again.err
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("{name: a, type: docs, repo: example/a, urll: x, site: {}}", "urll"),
+        ("{name: a, type: docz, repo: example/a}", "docz"),
+    ],
+)
+def test_a_wrong_key_in_the_catalogue_is_one_line_with_file_and_line(tmp_path: Path, entry: str, said: str) -> None:
+    file = tmp_path / "catalogue.yaml"
+    file.write_text(f"sources:\n  - {entry}\n")
+    ran = run(tmp_path, "docs", "--catalogue", str(file))
+    assert ran.code == 1
+    assert said in ran.error
+    assert f"{file}:2" in ran.error
+    assert not (tmp_path / "local").exists()
+
+
+@pytest.mark.parametrize("option", ["--source", "--allow-deletions"])
+def test_an_unknown_source_is_refused_with_the_names_that_there_are(tmp_path: Path, option: str) -> None:
+    write_site(tmp_path / "bees", hives="Look into each hive once a week.")
+    ran = run(tmp_path, "docs", "--catalogue", str(write_catalogue(tmp_path, bees="bees")), option, "beees")
+    assert ran.code == 1
+    assert "beees" in ran.error
+    assert "bees" in ran.error
+
+
+def test_a_dry_run_counts_what_would_be_fetched_and_chunked_and_writes_nothing(tmp_path: Path) -> None:
+    write_site(tmp_path / "bees", hives="Look into each hive once a week.", draft="Nothing yet.")
+    (tmp_path / "bees" / "docs" / "draft.md").write_text("---\ndraft: true\n---\n# Draft\n\nNothing yet.\n")
+    catalogue = write_catalogue(tmp_path, bees="bees")
+    ran = run(tmp_path, "docs", "--catalogue", str(catalogue), "--dry-run", MILVUS_URI="/no/such/place.db")
+    assert ran.code == 0, ran.err
+    assert ["bees", "2", "1", "1", "ok"] in [line.split() for line in ran.out.splitlines()]
+    assert "bees: 1 left out: draft" in ran.out
+    assert not (tmp_path / "local").exists()
+
+
+def test_a_dry_run_names_a_source_that_is_not_there(tmp_path: Path) -> None:
+    ran = run(tmp_path, "docs", "--catalogue", str(write_catalogue(tmp_path, bees="gone")), "--dry-run")
+    assert ran.code == 1
+    assert "docs: source bees failed at resolve_revision:" in ran.error
+
+
+def test_a_wrong_word_on_the_command_line_exits_with_two(tmp_path: Path) -> None:
+    assert run(tmp_path, "dox").code == 2
