@@ -1,0 +1,1 @@
+"""The commands that prepare a server, and hold it to its contract."""
