@@ -78,12 +78,6 @@ def connect(settings: Settings) -> MilvusClient:
     load_pymilvus()
     from pymilvus import MilvusClient
 
-    # pymilvus and Milvus Lite log every failed call with a traceback, also those that are handled; the error that is
-    # raised says it all. Whoever configured these loggers keeps their choice.
-    for name in ("pymilvus", "milvus_lite"):
-        logger = logging.getLogger(name)
-        if logger.level in (logging.NOTSET, logging.INFO, logging.WARNING):
-            logger.setLevel(logging.CRITICAL)
     with store_errors(f"Milvus at {uri}"):
         return MilvusClient(
             uri=uri,
@@ -96,8 +90,14 @@ def connect(settings: Settings) -> MilvusClient:
 
 
 def load_pymilvus() -> None:
-    """Imports pymilvus for the first time: it parses MILVUS_URI while it is imported, and refuses a path."""
+    """Imports pymilvus for the first time, without what it does on the side.
+
+    It parses MILVUS_URI while it is imported, and refuses a path. It also logs every failed call with a traceback, even
+    those that are handled, and so does Milvus Lite; the error that is raised says it all. Whoever configured these
+    loggers keeps their choice.
+    """
     if "pymilvus" in sys.modules:
+        _silence()
         return
     uri = os.environ.get("MILVUS_URI")
     # Empty and not absent: pymilvus also reads a .env file, which fills in what is absent.
@@ -109,6 +109,14 @@ def load_pymilvus() -> None:
             del os.environ["MILVUS_URI"]
         else:
             os.environ["MILVUS_URI"] = uri
+    _silence()
+
+
+def _silence() -> None:
+    for name in ("pymilvus", "milvus_lite"):
+        logger = logging.getLogger(name)
+        if logger.level in (logging.NOTSET, logging.INFO, logging.WARNING):
+            logger.setLevel(logging.CRITICAL)
 
 
 def disconnect(client: MilvusClient, settings: Settings) -> None:

@@ -1,0 +1,67 @@
+"""Puts the service together: the client, what its collections hold, and the state that the status resource reads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kubeflow_corpus.errors import CorpusError
+from kubeflow_corpus.mcp_server import tools
+from kubeflow_corpus.mcp_server.service import ALIASES
+from kubeflow_corpus.settings import Settings
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+    from kubeflow_corpus.query.client import AsyncCorpusClient
+
+LOGGER: Final = logging.getLogger("kubeflow_corpus.mcp")
+# A description that lists more values than this is not read any more.
+SHOWN_VALUES: Final = 40
+
+
+async def known_values(client: AsyncCorpusClient) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Returns, for each tool and filter, the values that the live corpus holds, the most frequent first.
+
+    A corpus that cannot be asked is no reason not to start: the descriptions then name what the project knows.
+    """
+    known: dict[str, dict[str, tuple[str, ...]]] = {}
+    for tool in tools.SEARCH_TOOLS:
+        for name in tool.filters:
+            try:
+                counts = await client.known_values(ALIASES[tool.collection], name)
+            except CorpusError as error:
+                LOGGER.warning("the values of %s are not known: %s", name, error)
+                break
+            values = tuple(value for value in counts if value)
+            if values:
+                known.setdefault(tool.name, {})[name] = values[:SHOWN_VALUES]
+    return known
+
+
+class StatusReader:
+    """Reads the state of the collections over a connection of its own, opened when it is first asked."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._client: MilvusClient | None = None
+
+    async def __call__(self) -> list[dict[str, Any]]:
+        """Returns one object for each collection."""
+        return await asyncio.to_thread(self._read)
+
+    def _read(self) -> list[dict[str, Any]]:
+        from kubeflow_corpus.store.connection import connect, store_errors
+        from kubeflow_corpus.store.status import collect_status
+
+        with store_errors("Milvus"):
+            if self._client is None:
+                self._client = connect(self._settings)
+            return [_public(state) for state in collect_status(self._client, self._settings.collection_prefix)]
+
+
+def _public(state: Mapping[str, Any]) -> dict[str, Any]:
+    # Who writes, and on which machine, is for operators.
+    return {name: value for name, value in state.items() if name != "writer"}

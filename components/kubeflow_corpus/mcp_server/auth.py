@@ -1,0 +1,113 @@
+"""Who calls: static bearer tokens, and JWTs verified against the issuer's published keys."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp.server.auth.provider import AccessToken
+
+from kubeflow_corpus.mcp_server.settings import ALGORITHMS, ServerSettings
+
+if TYPE_CHECKING:
+    from jwt import PyJWKClient
+
+KEY_SECONDS: Final = 300
+KEY_TIMEOUT: Final = 3.0
+LEEWAY_SECONDS: Final = 10
+# An unknown key id makes the issuer's key set be read again; a caller who invents ids may not do so at will.
+REFRESH_SECONDS: Final = 10.0
+MAX_TOKEN_CHARACTERS: Final = 8_192
+
+
+class StaticTokenVerifier:
+    """Accepts one token, compared in constant time."""
+
+    def __init__(self, token: str, scopes: list[str]) -> None:
+        self._token = token.encode()
+        self._scopes = scopes
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Returns who the token stands for, or None."""
+        if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self._token):
+            return None
+        return AccessToken(token="", client_id="static", scopes=self._scopes)
+
+
+class JwtVerifier:
+    """Accepts JWTs of one issuer for one audience, signed with a key of its JWKS."""
+
+    def __init__(self, jwks_url: str, issuer: str, audience: str) -> None:
+        from jwt import PyJWKClient
+
+        self._issuer = issuer
+        self._audience = audience
+        self._keys: PyJWKClient = PyJWKClient(
+            jwks_url, cache_jwk_set=True, lifespan=KEY_SECONDS, timeout=KEY_TIMEOUT, cache_keys=False
+        )
+        self._lock = asyncio.Lock()
+        self._refreshed = 0.0
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Returns who the token stands for, or None for a token that is forged, expired or meant for another."""
+        import jwt
+
+        if len(token) > MAX_TOKEN_CHARACTERS:
+            return None
+        try:
+            key = await self._key(token)
+            if key is None:
+                return None
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=list(ALGORITHMS),
+                audience=self._audience,
+                issuer=self._issuer,
+                leeway=LEEWAY_SECONDS,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except (jwt.PyJWTError, ValueError):
+            return None
+        if not claims["sub"]:
+            return None
+        return AccessToken(
+            token="",
+            client_id=str(claims["sub"]),
+            subject=str(claims["sub"]),
+            scopes=str(claims.get("scope", "")).split(),
+            # The leeway is applied above; the SDK would apply none.
+            expires_at=int(claims["exp"]) + LEEWAY_SECONDS,
+            resource=self._audience,
+            claims=claims,
+        )
+
+    async def _key(self, token: str) -> Any:
+        import jwt
+
+        header = jwt.get_unverified_header(token)
+        async with self._lock:
+            keys = await asyncio.to_thread(self._keys.get_signing_keys)
+            found = self._match(keys, header)
+            if found is None and time.monotonic() - self._refreshed > REFRESH_SECONDS:
+                # The issuer rotates its keys before our copy of them expires.
+                self._refreshed = time.monotonic()
+                keys = await asyncio.to_thread(self._keys.get_signing_keys, True)
+                found = self._match(keys, header)
+        return found
+
+    @staticmethod
+    def _match(keys: list[Any], header: dict[str, Any]) -> Any:
+        return next((key.key for key in keys if key.key_id == header.get("kid")), None)
+
+
+def verifier(settings: ServerSettings) -> StaticTokenVerifier | JwtVerifier | None:
+    """Returns the verifier that the settings ask for; None answers anybody."""
+    if settings.auth_token:
+        scopes = [scope for scope in (settings.auth_scope, settings.write_scope) if scope]
+        return StaticTokenVerifier(settings.auth_token.reveal(), scopes)
+    if settings.auth_jwks_url:
+        return JwtVerifier(settings.auth_jwks_url, settings.auth_issuer, settings.auth_audience)
+    return None

@@ -1,0 +1,1 @@
+"""The commands that serve the tools, or call one of them."""

@@ -1,0 +1,114 @@
+"""``kubeflow-corpus mcp``: serves the tools over stdio or streamable HTTP."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from kubeflow_corpus.errors import CorpusError, SettingsError
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+    from kubeflow_corpus.mcp_server.service import Service
+    from kubeflow_corpus.query.client import AsyncCorpusClient
+
+LOGGER: Final = logging.getLogger("kubeflow_corpus")
+TRANSPORTS: Final = ("stdio", "streamable-http")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments; every other setting is an environment variable (``MCP_...``)."""
+    parser.add_argument("--transport", choices=TRANSPORTS, default="stdio", help="how clients reach it")
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen on (default 8000)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serves until the client leaves (stdio) or the process is told to stop (HTTP)."""
+    require_extra()
+    from kubeflow_corpus.mcp_server.assembly import StatusReader
+    from kubeflow_corpus.mcp_server.http import Readiness, build_app, serve
+    from kubeflow_corpus.mcp_server.server import build_server
+    from kubeflow_corpus.mcp_server.service import Service
+    from kubeflow_corpus.mcp_server.settings import ServerSettings
+    from kubeflow_corpus.query.client import AsyncCorpusClient
+    from kubeflow_corpus.settings import Settings
+
+    log_to_stderr()
+    settings = Settings.from_env()
+    # Nobody can reach a server on stdio but the process that started it.
+    overrides = {"host": args.host, "port": args.port} if args.transport != "stdio" else {"host": "127.0.0.1"}
+    server_settings = ServerSettings.from_env(**overrides)
+    client = AsyncCorpusClient(
+        settings=settings, max_concurrent=server_settings.max_concurrency, timeout=server_settings.search_seconds
+    )
+    known = asyncio.run(_prepare(client))
+    service = Service(client, server_settings, known)
+    server = build_server(service, StatusReader(settings))
+    _log_built(args.transport, service)
+    if args.transport == "stdio":
+        asyncio.run(_stdio(server, client))
+        return 0
+    readiness = Readiness(client.warm_up)
+    serve(build_app(server, service, readiness), service, readiness)
+    return 0
+
+
+async def _prepare(client: AsyncCorpusClient) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Opens connections and loads the model before anybody waits for it, and reads what filters can ask for."""
+    from kubeflow_corpus.mcp_server.assembly import known_values
+
+    try:
+        await client.warm_up()
+    except CorpusError as error:
+        # A server that starts before its database is up becomes ready when that is.
+        LOGGER.warning("starting without a corpus: %s", error)
+    return await known_values(client)
+
+
+async def _stdio(server: Server[Any], client: AsyncCorpusClient) -> None:
+    from mcp.server.stdio import stdio_server
+
+    async with client, stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def require_extra() -> None:
+    """Raises `SettingsError` with the remedy where the extra ``mcp`` is not installed."""
+    try:
+        import jsonschema  # noqa: F401
+        import mcp  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise SettingsError(
+            f"The MCP server needs {error.name}", remedy="Install the extra: pip install 'kubeflow-corpus[mcp]'"
+        ) from error
+
+
+def log_to_stderr() -> None:
+    """Sends our events to stderr, one JSON object a line: stdout belongs to the protocol."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines())
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+
+
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        event = getattr(record, "event", None) or {"event": "log", "message": record.getMessage()}
+        line = {"at": self.formatTime(record), "level": record.levelname, **event}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _log_built(transport: str, service: Service) -> None:
+    names = [tool.name for tool in service.list_tools()]
+    event = {"event": "server_built", "transport": transport, "tools": names}
+    logging.getLogger("kubeflow_corpus.mcp").info(json.dumps(event), extra={"event": event})
