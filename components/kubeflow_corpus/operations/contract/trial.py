@@ -1,0 +1,181 @@
+"""A trial: a made-up corpus in a place of its own, and the steps of a run over it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kubeflow_corpus.artifacts import write_jsonl
+from kubeflow_corpus.chunking.compose import Budget, search_text
+from kubeflow_corpus.embedding.embedder import StreamingEmbedder
+from kubeflow_corpus.embedding.shards import embed_shard
+from kubeflow_corpus.records import Chunk, seal
+from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.store.apply import RunRecord, apply_plan
+from kubeflow_corpus.store.connection import connect, disconnect
+from kubeflow_corpus.store.plan import SHARD_FOLDER, Mode, SourceResult, plan_sync
+from kubeflow_corpus.store.publish import publish
+from kubeflow_corpus.store.schema import DOCS, served_name
+from kubeflow_corpus.tokens import wordpiece_counter
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+SOURCE: Final = "contract"
+_DAY: Final = "2026-01-02T03:04:05Z"
+
+# Page: its sections. The last page has names that break what does not quote them.
+PAGES: Final[dict[str, tuple[str, ...]]] = {
+    "caching.md": (
+        "Caching: A pipeline step with the same inputs is not run again. Call set_caching_options to change that.",
+        "Cache key: The key of a cached step is made from its inputs, its code and its image.",
+    ),
+    "katib.md": (
+        "Experiments: Katib tries values of hyperparameters and reports the best trial of an experiment.",
+        "Early stopping: A trial that is worse than the median of the others is stopped early.",
+    ),
+    "notebooks.md": ("Idle culling: A notebook server without activity is stopped after CULL_IDLE_TIME minutes.",),
+    'it\'s "quoted" \\ {x} 日本語 🚀.md': ("Awkward: This page is found by its own words, zanzibar and quagga.",),
+}
+AWKWARD: Final = next(reversed(PAGES))
+
+
+@dataclass
+class Trial:
+    """What a promise is tried with.
+
+    Attributes:
+        settings: Milvus, with the throw-away database or prefix, and the embedding service.
+        client: A connection.
+        embedder: The embedding service.
+        folder: Scratch space.
+        throw_away: What will be dropped, for people.
+    """
+
+    settings: Settings
+    client: MilvusClient
+    embedder: StreamingEmbedder
+    folder: Path
+    throw_away: str
+    _runs: int = field(default=0, init=False)
+
+    @property
+    def served(self) -> str:
+        """The alias of the collection."""
+        return served_name(self.settings.collection_prefix, DOCS.alias)
+
+    def run(self, pages: dict[str, tuple[str, ...]], mode: Mode = "incremental", revision: str = "c1") -> RunRecord:
+        """Runs all steps of a run over some pages."""
+        self._runs += 1
+        folder = self.folder / f"run-{self._runs}"
+        folder.mkdir()
+        budget = Budget(wordpiece_counter(), self.embedder.identity.max_tokens)
+        chunks = [chunk for name, sections in pages.items() for chunk in page(budget, name, sections, revision)]
+        brought = folder / "chunks.jsonl.zst"
+        write_jsonl(brought, (chunk.to_dict() for chunk in chunks))
+        results = [SourceResult(SOURCE, chunks=brought, revision=revision)]
+        plan = plan_sync(
+            self.client,
+            DOCS,
+            results,
+            prefix=self.settings.collection_prefix,
+            identity=self.embedder.identity,
+            chunker_version="contract",
+            budget=budget,
+            workdir=folder,
+            mode=mode,
+            allow_deletions=[SOURCE],
+        )
+        vectors = []
+        for name in plan.shards:
+            vectors.append(folder / f"{name}.parquet")
+            embed_shard(folder / SHARD_FOLDER / name, vectors[-1], self.embedder)
+        record = apply_plan(self.client, plan, results, vectors, folder, budget=budget)
+        return publish(self.client, plan, record)
+
+    def rows(self, where: str = 'id != ""', fields: Sequence[str] = ("id",)) -> list[dict[str, Any]]:
+        """Returns rows that are served, as everybody sees them who asks after this moment."""
+        rows: list[dict[str, Any]] = self.client.query(
+            self.served, filter=where, output_fields=list(fields), limit=1000, consistency_level="Strong"
+        )
+        return rows
+
+
+def page(budget: Budget, name: str, sections: Sequence[str], revision: str, **changes: Any) -> list[Chunk]:
+    """Returns the rows of a page: a section is a row."""
+    document_id, title = f"{SOURCE}:{name}", name.removesuffix(".md").title()
+    chunks = []
+    for number, text in enumerate(sections):
+        heading = text.split(":")[0]
+        header = budget.header(title, heading)
+        chunks.append(
+            Chunk(
+                document_id=document_id,
+                unit_id=f"{document_id}#{number}",
+                view="",
+                chunk_index=0,
+                start_line=number * 10 + 1,
+                end_line=number * 10 + 9,
+                title=title,
+                section_path=heading,
+                content_text=text,
+                search_text=search_text(title, heading, text),
+                embedding_text=budget.embedding_text(header, text)[0],
+                citation_url=f"https://example.org/{revision}/{number}",
+                file_path=name,
+                repo="example/contract",
+                source=SOURCE,
+                source_type="docs",
+                product_area=("katib",) if name == "katib.md" else ("pipelines", "notebooks"),
+                version=("1.9.1", "1.9") if name == "caching.md" else (),
+                revision=revision,
+                updated_at=_DAY,
+                fields={"doc_type": "docs", "release_date": ""},
+            )
+        )
+    return list(seal(replace(chunk, **changes) for chunk in chunks))
+
+
+@contextmanager
+def open_trial(settings: Settings, embedder: StreamingEmbedder, folder: Path) -> Iterator[Trial]:
+    """Makes a throw-away database (on Milvus Lite, which has none, a throw-away prefix), and drops it at the end."""
+    name = f"corpus_contract_{secrets.token_hex(4)}"
+    outer = connect(settings)
+    has_databases = _made_database(outer, name)
+    own = replace(settings, milvus_database=name) if has_databases else replace(settings, collection_prefix=name)
+    client = connect(own)
+    where = f"database {name}" if has_databases else f"collections {name}_* (this Milvus has no databases)"
+    try:
+        yield Trial(own, client, embedder, folder, where)
+    finally:
+        _drop_all(client, name, has_databases)
+        client.close()
+        if has_databases:
+            outer.drop_database(name)
+        disconnect(outer, settings)
+
+
+def _made_database(client: MilvusClient, name: str) -> bool:
+    import grpc  # type: ignore[import-untyped]
+
+    try:
+        client.create_database(name)
+    except grpc.RpcError as error:
+        code: Callable[[], Any] = getattr(error, "code", lambda: None)
+        if code() != grpc.StatusCode.UNIMPLEMENTED:
+            raise
+        return False
+    return True
+
+
+def _drop_all(client: MilvusClient, name: str, has_databases: bool) -> None:
+    names = [held for held in client.list_collections() if has_databases or held.startswith(f"{name}_")]
+    for held in names:
+        for alias in client.list_aliases(held)["aliases"]:
+            client.drop_alias(alias)
+    for held in names:
+        client.drop_collection(held)
