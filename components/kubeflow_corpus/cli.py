@@ -43,6 +43,14 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "kubeflow_corpus.issuer.commands.issuer",
         "hand out anonymous sessions for the edge, and rotate their keys",
     ),
+    "milvus-bootstrap": (
+        "kubeflow_corpus.operations.commands.milvus_bootstrap",
+        "make the database, the roles and the users of a Milvus server",
+    ),
+    "contract": (
+        "kubeflow_corpus.operations.commands.contract",
+        "hold a Milvus and an embedding service to what this package relies on",
+    ),
     "mcp-query": ("kubeflow_corpus.mcp_server.commands.query", "call one MCP tool in memory"),
 }
 
