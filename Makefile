@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CATALOGUE ?= tests/corpus/catalogue.yaml
 QUESTION ?= How do I install Orchard?
 
-.PHONY: run test check lint types bench lock clean
+.PHONY: run test check lint types bench lock clean contract
 
 # Indexes the sample corpus with embedded Milvus and the embedded model, then asks one question of it.
 run: export MILVUS_URI ?= local/corpus.db
@@ -43,6 +43,10 @@ types: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks
+
+# A Milvus server and an embedding service of yours, in a throw-away database: make contract MILVUS_URI=... EMBEDDINGS_URL=...
+contract: $(VENV)/.runtime
+	MILVUS_URI="$(MILVUS_URI)" EMBEDDINGS_URL="$(EMBEDDINGS_URL)" $(BIN)/kubeflow-corpus contract
 
 # Needs uv (in the dev extra). The lock files name no index host.
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group build --generate-hashes --no-emit-index-url --no-header --quiet
