@@ -65,7 +65,9 @@ class Screen:
                 total=event.total or None, desc=title, unit=f" {event.unit}", file=self._stream, leave=False
             )
         bar = self._bars[key]
-        bar.update(event.done - bar.n)
+        # Steps say so a few times a second at most: every event is worth drawing.
+        bar.n = event.done
+        bar.refresh()
 
     def _end_bar(self, key: tuple[str, str, str]) -> None:
         if bar := self._bars.pop(key, None):

@@ -39,15 +39,16 @@ class Failure:
     def line(self) -> str:
         """Returns the failure as a person reads it."""
         where = f"source {self.source}" if self.source else "collection"
-        return f"{self.collection}: {where} failed at {self.step}: {self.cause}"
+        how = f"failed at {self.step}" if self.step else "is not complete"
+        return f"{self.collection}: {where} {how}: {self.cause}"
 
 
 def failures(collection: str, outcome: Outcome) -> list[Failure]:
-    """Returns what failed in a collection: its sources, the collection itself, and what it sounds an alarm about."""
+    """Returns what failed in a collection: its sources, what they sound an alarm about, and the collection itself."""
     found = [Failure(collection, part.source, part.step, part.error) for part in outcome.sources if _failed(part)]
+    found += [Failure(collection, part.source, "", alarm) for part in outcome.sources for alarm in part.alarms]
     if _failed(outcome):
         found.append(Failure(collection, "", outcome.step, outcome.error))
-    found += [Failure(collection, "", "evaluate", alarm) for alarm in outcome.alarms]
     return found
 
 

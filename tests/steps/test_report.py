@@ -1,0 +1,110 @@
+"""The last step: every failure in one line, a webhook that is told, and no secret that is shown."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from kubeflow_corpus.errors import RunFailed
+from kubeflow_corpus.steps.outcomes import Outcome, fresh_folder, write_outcome
+from kubeflow_corpus.steps.report import report_run, summary_lines
+from kubeflow_corpus.steps.summary import markdown
+
+GOOD = Outcome("apples", "chunk", counts={"documents": 2, "chunks": 3, "left out": 1, "left out: draft": 1})
+BAD = Outcome("bees", "fetch", "failed", "there is no example/bees", "Check repo")
+
+
+def published(folder: Path, **outcomes: Outcome) -> dict[str, str]:
+    paths = {}
+    for collection, outcome in outcomes.items():
+        write_outcome(fresh_folder(str(folder / collection)), outcome)
+        paths[collection] = str(folder / collection)
+    return paths
+
+
+def test_a_run_without_failures_prints_its_table_and_ends_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report_run(published(tmp_path, docs=Outcome("", "publish", counts={"rows written": 3}, sources=(GOOD,))))
+    said = capsys.readouterr().out
+    assert "docs: 3 rows written" in said
+    assert "apples: 1 left out: draft" in said
+
+
+def test_every_failure_of_every_collection_is_in_the_one_error(tmp_path: Path) -> None:
+    docs = Outcome("", "publish", sources=(GOOD, BAD))
+    issues = Outcome("", "apply", "failed", "issues_rag is being written by run 7", "Wait for it")
+    code = Outcome("", "publish", sources=(Outcome("katib", "chunk", alarms=("stopped at a rate limit",)),))
+    with pytest.raises(RunFailed) as failed:
+        report_run(published(tmp_path, docs=docs, issues=issues, code=code))
+    assert str(failed.value).split("; ") == [
+        "docs: source bees failed at fetch: there is no example/bees. Check repo",
+        "issues: collection failed at apply: issues_rag is being written by run 7. Wait for it",
+        "code: source katib is not complete: stopped at a rate limit",
+    ]
+    assert "\n" not in str(failed.value)
+    assert failed.value.fields["failures"][0]["source"] == "bees"
+
+
+class Webhook(BaseHTTPRequestHandler):
+    status = 200
+    told: list[str] = []
+
+    def do_POST(self) -> None:  # noqa: N802
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        type(self).told.append(body["text"])
+        self.send_response(self.status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Webhook]]:
+    class Fresh(Webhook):
+        told: list[str] = []
+
+    server = HTTPServer(("127.0.0.1", 0), Fresh)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    monkeypatch.setenv("NOTIFY_WEBHOOK_URL", f"http://127.0.0.1:{server.server_port}/secret-path")
+    yield Fresh
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_the_webhook_is_told_of_a_failure_and_of_nothing_else(tmp_path: Path, webhook: type[Webhook]) -> None:
+    report_run(published(tmp_path, docs=Outcome("", "publish", sources=(GOOD,))))
+    assert webhook.told == []
+    with pytest.raises(RunFailed):
+        report_run(published(tmp_path, docs=Outcome("", "publish", sources=(BAD,))))
+    assert webhook.told == ["docs: source bees failed at fetch: there is no example/bees. Check repo"]
+
+
+def test_a_webhook_that_fails_hides_no_failure_and_its_address_is_not_shown(
+    tmp_path: Path, webhook: type[Webhook], capsys: pytest.CaptureFixture[str]
+) -> None:
+    webhook.status = 500
+    with pytest.raises(RunFailed, match="bees"):
+        report_run(published(tmp_path, docs=Outcome("", "publish", sources=(BAD,))))
+    said = capsys.readouterr().out
+    assert "The webhook was not told" in said
+    assert "secret-path" not in said
+
+
+def test_a_collection_without_sources_is_no_failure(tmp_path: Path) -> None:
+    report_run(published(tmp_path, issues=Outcome("", "plan", "none")))
+    assert summary_lines("issues", Outcome("", "plan", "none")) == ["issues: no source"]
+
+
+def test_the_summary_of_the_ui_names_sources_reasons_and_failures() -> None:
+    text = markdown("docs", Outcome("", "publish", sources=(GOOD, BAD)))
+    assert "| apples | 2 | 1 | 3 | ok |" in text
+    assert "- apples: 1 left out: draft" in text
+    assert "**docs: source bees failed at fetch: there is no example/bees. Check repo**" in text
