@@ -61,6 +61,8 @@ class HugoAnchors:
     """Anchors of one page as Hugo makes them."""
 
     _taken: set[str] = field(default_factory=set)
+    # The last number that was tried for a name: all before it are taken for good.
+    _tried: dict[str, int] = field(default_factory=dict)
 
     def next(self, heading: HeadingSource) -> Anchor:
         """Returns the anchor of the next heading."""
@@ -78,10 +80,11 @@ class HugoAnchors:
 
     def _generate(self, raw: str) -> str:
         base = goldmark_slug(raw) or "heading"
-        name, number = base, 0
+        name, number = base, self._tried.get(base, 0)
         while name in self._taken:
             number += 1
             name = f"{base}-{number}"
+        self._tried[base] = number
         self._taken.add(name)
         return name
 

@@ -21,6 +21,8 @@ _CHARS_PER_TOKEN: Final = 6
 _MIN_ROOM: Final = 8
 # A last row with fewer tokens takes a block from the row before it.
 _SHORT_TAIL: Final = 32
+# At most so many blocks move to the next row because they introduce what it starts with.
+_INTRODUCTIONS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,8 @@ def shifted(block: Block, first: str, rest: str) -> Block:
         return head + text.replace("\n", f"\n{rest}") if text else text
 
     pieces = tuple(shifted(piece, first if index == 0 else rest, rest) for index, piece in enumerate(block.pieces))
-    return replace(
-        block,
-        text=prefixed(block.text, first),
-        pieces=pieces,
-        opening=prefixed(block.opening, rest),
-        closing=prefixed(block.closing, rest),
-    )
+    text, opening, closing = prefixed(block.text, first), prefixed(block.opening, rest), prefixed(block.closing, rest)
+    return Block(block.kind, text, block.start, block.end, pieces, opening, closing)
 
 
 def moved(block: Block, lines: int) -> Block:
@@ -116,7 +113,12 @@ def pack(blocks: Iterable[Block], room: int, counter: TokenCounter) -> list[Row]
 def _introductions(before: list[Block], part: Block, room: int) -> list[Block]:
     """Takes from the end of a full row what only introduces the next block: a label, a heading, "as follows:"."""
     taken: list[Block] = []
-    while len(before) > 1 and _introduces(before[-1]) and _fits([before[-1], *taken, part], room):
+    while (
+        len(before) > 1
+        and len(taken) < _INTRODUCTIONS
+        and _introduces(before[-1])
+        and _fits([before[-1], *taken, part], room)
+    ):
         taken.insert(0, before.pop())
     return taken
 

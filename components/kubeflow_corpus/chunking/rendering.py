@@ -81,6 +81,9 @@ def _parser(indented_code: bool, math: bool) -> MarkdownIt:
         parser.use(dollarmath_plugin, double_inline=True)
     if not indented_code:
         parser.disable("code")
+    # Nobody sees the targets of links: they need no normalising, and whatever they are, their words are text.
+    setattr(parser, "normalizeLink", lambda url: url)  # noqa: B010
+    setattr(parser, "validateLink", lambda url: True)  # noqa: B010
     # Inline text is parsed where it is shown and has any markup: most has none.
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
