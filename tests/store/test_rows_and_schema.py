@@ -13,7 +13,8 @@ from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.rows import check_vectors, to_row
 from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES, Backend
 
-from tests.store.synthetic import MODEL, OTHER_MODEL, page
+from tests.store.conftest import Store
+from tests.store.synthetic import MODEL, OTHER_MODEL, corpus, page
 
 CHUNK = page("site", "a.md", ["A: text"])[0]
 
@@ -122,3 +123,20 @@ def test_a_reader_with_another_model_is_refused_with_both_names() -> None:
         schema.check_model(recorded, replace(MODEL, dimension=384), "kubeflow_docs")
     with pytest.raises(SchemaMismatch, match="does not record its embedding model"):
         schema.check_model({}, MODEL, "kubeflow_docs")
+
+
+def test_a_scan_of_a_server_reads_every_key_once_in_small_ranges(
+    embedded: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kubeflow_corpus.store import rows
+
+    embedded.run(corpus("site", 40)).all()
+    every = {row["id"] for page in rows.scan(embedded.client, embedded.served, ["id"]) for row in page}
+    monkeypatch.setattr(rows, "detect_backend", lambda client: Backend("v2.6.4", False, True))
+    monkeypatch.setattr(rows, "SCAN_PAGE_ROWS", 10)
+    for where, wanted in (("", 120), ('source == "site"', 120), ('source == "none"', 0)):
+        pages = list(rows.scan(embedded.client, embedded.served, ["id"], where))
+        keys = [row["id"] for page in pages for row in page]
+        assert len(keys) == wanted
+        assert set(keys) == (every if wanted else set())
+        assert all(len(page) <= 30 for page in pages)

@@ -281,8 +281,9 @@ def _sync(
     plan: Plan,
 ) -> RunRecord:
     seconds: dict[str, float] = {}
+    areas: Counter[str] = Counter()
     with _timed(seconds, "compare"):
-        skipped = fill_ledger(ledger, inputs, target, plan.catalogue_sources, plan.allow_deletions)
+        skipped = fill_ledger(ledger, inputs, target, plan.catalogue_sources, plan.allow_deletions, areas)
         place = baseline(inputs.mode, inputs.live)
         held, documents = ledger.held_documents(place), ledger.documents(place)
         if inputs.live is not None:
@@ -291,12 +292,12 @@ def _sync(
     with _timed(seconds, "gather"):
         embedded, reused = _gather_vectors(client, inputs, target, ledger, vectors, lease)
     writer = Writer(client, lease, target.name)
-    areas: Counter[str] = Counter()
     counts = ledger.counts()
     stale = counts["rows_to_delete"]
     # Rows of a run that was killed may still be unflushed; on Milvus Lite an empty flush costs nothing.
     with _timed(seconds, "write"):
-        _write_rows(inputs, ledger, writer, areas)
+        if counts["rows_to_write"]:
+            _write_rows(inputs, ledger, writer)
         if inputs.mode == "rebuild" and inputs.live is not None and not inputs.moves_manual_rows:
             sync_manual_rows(client, inputs.spec, inputs.live, target, writer)
         if writer.rows_written or stale or detect_backend(client).lite:
@@ -384,15 +385,12 @@ def _copy_vectors(client: MilvusClient, name: str, wanted: dict[str, str], ledge
         ledger.add_vectors(hashes, vectors)
 
 
-def _write_rows(inputs: Inputs, ledger: Ledger, writer: Writer, areas: Counter[str]) -> None:
+def _write_rows(inputs: Inputs, ledger: Ledger, writer: Writer) -> None:
     batch: list[dict[str, Any]] = []
     size = 0
     for wanted in wanted_rows(inputs):
         row = wanted.row
-        state = ledger.document_state(row["document_id"])
-        if state:
-            areas.update(row["product_area"] or ["(none)"])
-        if state not in ("added", "changed"):
+        if ledger.document_state(row["document_id"]) not in ("added", "changed"):
             continue
         vector = ledger.vector(row["embedding_hash"])
         assert vector is not None, "gathered before"

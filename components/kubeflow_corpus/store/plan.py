@@ -454,6 +454,7 @@ def fill_ledger(
     target: Version | None,
     catalogue_sources: Collection[str] | None,
     allow_deletions: Collection[str],
+    areas: Counter[str] | None = None,
 ) -> list[Skip]:
     """Notes what is wanted and what is held, and compares.
 
@@ -463,6 +464,7 @@ def fill_ledger(
         target: The version that is written, if it exists.
         catalogue_sources: As in `plan_sync`.
         allow_deletions: As in `plan_sync`.
+        areas: Gets the number of wanted rows by product area.
 
     Returns:
         Documents that cannot be stored.
@@ -475,6 +477,8 @@ def fill_ledger(
     for wanted in wanted_rows(inputs, skipped):
         row = wanted.row
         ledger.want(row["id"], row["document_id"], row["source"], row["row_hash"], row["embedding_hash"])
+        if areas is not None:
+            areas.update(row["product_area"] or ("(none)",))
     for skip in skipped:
         ledger.refuse(skip.document_id)
     live = inputs.live
@@ -592,6 +596,8 @@ def _write_shards(folder: Path, ledger: Ledger, inputs: Inputs, missing: set[str
 
 
 def _texts(inputs: Inputs, missing: set[str]) -> Iterator[dict[str, str]]:
+    if not missing:
+        return
     for wanted in wanted_rows(inputs):
         text_hash = wanted.row["embedding_hash"]
         if text_hash in missing:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kubeflow_corpus.errors import InvalidRow, InvalidVector
 from kubeflow_corpus.records import Chunk
-from kubeflow_corpus.store.connection import read_with_retry
+from kubeflow_corpus.store.connection import detect_backend, read_with_retry
 from kubeflow_corpus.store.schema import (
     CONTROLS,
     KEY_FIELD,
@@ -17,6 +18,7 @@ from kubeflow_corpus.store.schema import (
     CollectionSpec,
     FieldSpec,
     keys_filter,
+    text_literal,
 )
 
 if TYPE_CHECKING:
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
+# Ranges of keys are named by at most so many hexadecimal digits: 65,536 ranges.
+_MOST_DIGITS: Final = 4
 # Rows of one page of a scan: below the server's cap of 16,384, and few megabytes of keys and hashes.
 SCAN_PAGE_ROWS: Final = 10_000
 # Keys of one `id in [...]`.
 KEYS_PER_FILTER: Final = 500
-# The client pages by `id > "<last key>"` without escaping, so a key may hold nothing that needs it.
+# The client's iterator pages by `id > "<last key>"` without escaping, so a key may hold nothing that needs it.
 _KEY: Final = re.compile(r"[0-9A-Za-z_.-]+")
 
 
@@ -49,14 +53,20 @@ def to_row(spec: CollectionSpec, chunk: Chunk) -> dict[str, Any]:
         raise _invalid(chunk.id, "source_type", f"is {chunk.source_type!r}, {spec.alias} holds {expected}")
     if not _KEY.fullmatch(chunk.id):
         raise _invalid(chunk.id, KEY_FIELD, "is not a key: letters, digits, dots, dashes and underscores")
-    unknown = chunk.fields.keys() - {field.name for field in spec.own_fields}
+    fields, own = _fields(spec)
+    unknown = chunk.fields.keys() - own
     if unknown:
         raise _invalid(chunk.id, min(unknown), f"is no field of {spec.alias}")
     row: dict[str, Any] = {}
-    for field in spec.fields:
-        value = chunk.fields.get(field.name) if field in spec.own_fields else getattr(chunk, field.name)
+    for field in fields:
+        value = chunk.fields.get(field.name) if field.name in own else getattr(chunk, field.name)
         row[field.name] = _checked(field, value, chunk.id)
     return row
+
+
+@cache
+def _fields(spec: CollectionSpec) -> tuple[tuple[FieldSpec, ...], frozenset[str]]:
+    return spec.fields, frozenset(field.name for field in spec.own_fields)
 
 
 _EMPTY: Final = {"text": "", "integer": 0, "boolean": False, "array": ()}
@@ -86,8 +96,8 @@ def _text(field: FieldSpec, text: str, key: str) -> str:
         if field.strict:
             raise _invalid(key, field.name, "holds control characters")
         text = CONTROLS.sub("", text)
-    data = text.encode()
-    if len(data) <= field.max_bytes:
+    # No character takes more than four bytes: most texts need no encoding to be known to fit.
+    if 4 * len(text) <= field.max_bytes or len(data := text.encode()) <= field.max_bytes:
         return text
     if field.strict or field.name == "content_text":
         raise _invalid(key, field.name, f"has {len(data)} bytes, at most {field.max_bytes} fit")
@@ -145,18 +155,50 @@ def scan(
     Yields:
         Pages of rows.
     """
-    page = SCAN_PAGE_ROWS if VECTOR_FIELD not in fields else KEYS_PER_FILTER
-    # A server without an index on `id` pages in key order, Milvus Lite does so for iterators only.
+    rows = KEYS_PER_FILTER if VECTOR_FIELD in fields else SCAN_PAGE_ROWS
+    if detect_backend(client).lite:
+        yield from _iterate(client, collection, fields, where, rows)
+    else:
+        yield from _by_range(client, collection, fields, where, rows)
+
+
+def _iterate(
+    client: MilvusClient, collection: str, fields: Sequence[str], where: str, rows: int
+) -> Iterator[list[dict[str, Any]]]:
     iterator = read_with_retry(
-        lambda: client.query_iterator(
-            collection, batch_size=page, filter=where, output_fields=list(fields), consistency_level="Strong"
-        )
+        lambda: client.query_iterator(collection, batch_size=rows, filter=where, output_fields=list(fields))
     )
     try:
-        while rows := read_with_retry(iterator.next):
-            yield [dict(row) for row in rows]
+        while page := read_with_retry(iterator.next):
+            yield [dict(row) for row in page]
     finally:
         iterator.close()
+
+
+def _by_range(
+    client: MilvusClient, collection: str, fields: Sequence[str], where: str, rows: int
+) -> Iterator[list[dict[str, Any]]]:
+    """Reads ranges of keys, each with the strongest consistency.
+
+    The client's iterator drops the consistency level that it is given, so on a server it misses rows of the last
+    seconds. A query without a limit returns everything that it matches; keys are digests, so they spread evenly.
+    """
+    total = count_rows(client, collection, where)
+    digits = next(
+        digits for digits in range(_MOST_DIGITS + 1) if 16**digits * rows >= 2 * total or digits == _MOST_DIGITS
+    )
+    bounds = [f"{number:0{digits}x}" for number in range(1, 16**digits)]
+    for low, high in zip(["", *bounds], [*bounds, ""], strict=True):
+        parts = [f"{KEY_FIELD} >= {text_literal(low)}", *([f"{KEY_FIELD} < {text_literal(high)}"] if high else [])]
+        expression = " and ".join([*parts, *([f"({where})"] if where else [])])
+        page = read_with_retry(lambda asked=expression: _strong(client, collection, asked, fields))  # type: ignore[misc]
+        if page:
+            yield page
+
+
+def _strong(client: MilvusClient, collection: str, where: str, fields: Sequence[str]) -> list[dict[str, Any]]:
+    found = client.query(collection, filter=where, output_fields=list(fields), consistency_level="Strong")
+    return [dict(row) for row in found]
 
 
 def rows_by_key(
@@ -173,10 +215,7 @@ def rows_by_key(
     if not keys:
         return []
     where = keys_filter(KEY_FIELD, keys)
-    read = read_with_retry(
-        lambda: client.query(collection, filter=where, output_fields=list(fields), consistency_level="Strong")
-    )
-    return [dict(row) for row in read]
+    return read_with_retry(lambda: _strong(client, collection, where, fields))
 
 
 def count_rows(client: MilvusClient, collection: str, where: str = "") -> int:

@@ -297,19 +297,23 @@ def collection_schema(spec: CollectionSpec, backend: Backend, dimension: int) ->
     return schema
 
 
-def index_params(backend: Backend, dense_index: str = "FLAT") -> IndexParams:
+def index_params(
+    backend: Backend, dense_index: str = "FLAT", fields: Iterable[str] = (VECTOR_FIELD, SPARSE_FIELD)
+) -> IndexParams:
     """Returns the indexes of a collection.
 
     Args:
         backend: Whether there is a BM25 list.
         dense_index: ``FLAT`` is exact and right up to some 100,000 rows; ``HNSW`` is for more.
+        fields: Vector fields that need one.
     """
     from pymilvus import MilvusClient
 
     params = MilvusClient.prepare_index_params()
     build = {"M": 32, "efConstruction": 200} if dense_index == "HNSW" else {}
-    params.add_index(VECTOR_FIELD, index_type=dense_index, metric_type=DENSE_METRIC, params=build)
-    if backend.bm25:
+    if VECTOR_FIELD in fields:
+        params.add_index(VECTOR_FIELD, index_type=dense_index, metric_type=DENSE_METRIC, params=build)
+    if SPARSE_FIELD in fields and backend.bm25:
         params.add_index(SPARSE_FIELD, index_type="SPARSE_INVERTED_INDEX", metric_type=SPARSE_METRIC)
     return params
 

@@ -205,9 +205,11 @@ def ensure_indexed(client: MilvusClient, name: str, backend: Backend, dense_inde
     """Completes a version whose creation was killed between the collection and its indexes, and loads it."""
     fields = [schema.VECTOR_FIELD, *([schema.SPARSE_FIELD] if backend.bm25 else [])]
     with store_errors(name):
-        if not all(client.list_indexes(name, field_name=field) for field in fields):
+        # One by one: a kill can leave the first of two, and an index that exists cannot be created again.
+        missing = [field for field in fields if not client.list_indexes(name, field_name=field)]
+        if missing:
             # Loading waits for the indexes of a server; waiting here costs a second an index on Milvus Lite.
-            client.create_index(name, schema.index_params(backend, dense_index), sync=False)
+            client.create_index(name, schema.index_params(backend, dense_index, missing), sync=False)
     ensure_loaded(client, name)
 
 
