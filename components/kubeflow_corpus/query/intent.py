@@ -53,12 +53,18 @@ AREA_NAMES: Final[tuple[tuple[str, str], ...]] = (
 MAX_KIND_WORDS: Final = 5
 # A release number with two or more parts; not a part of a longer name, an address or a decimal beside letters.
 _VERSION: Final = re.compile(
-    r"(?<![\w.$-])v?(\d{1,4}(?:\.\d{1,4}){1,3}(?:-?(?:rc|alpha|beta)[.\d-]*)?)(?![\w%]|\.\d)", re.I
+    r"(?<![\w.$-])v?(\d{1,4}(?:\.\d{1,4}){1,3}(?:-?(?:rc|alpha|beta)(?:[.-]?\d+)*)?)(?![\w%]|\.\d)", re.I
 )
 _API_MAJOR: Final = re.compile(r"(?<![\w/.])v[12](?![\w.])", re.IGNORECASE)
 _API_VERSION: Final = re.compile(r"\bv\d+(?:alpha|beta)\d+\b", re.IGNORECASE)
 _LEGACY: Final = re.compile(
     r"\blegacy\b|\bkfp ?1\b|\bmigrat\w+|\bdeprecated\b|\bupgrad\w+ (?:from|to) v[12]\b", re.IGNORECASE
+)
+
+# What a question does not want: "with 1.10 (not 1.11)". It is neither preferred nor searched for.
+_NOT_WANTED: Final = re.compile(
+    r"\(?\b(?:not|rather than|instead of|except|excluding) (?:the |in |for |version |release )?v?\d+(?:\.\d+)+\)?",
+    re.IGNORECASE,
 )
 
 # Names that are written as a program writes them.
@@ -261,11 +267,12 @@ def read(text: str) -> Question:
     Args:
         text: As a person typed it.
     """
-    versions = named_versions(text)
+    wanted = _NOT_WANTED.sub(" ", text)
+    versions = named_versions(wanted)
     identifiers = named_identifiers(text)
     intent, reason = _intent(text, versions, identifiers)
     return Question(
-        text=text,
+        text=wanted if content_words(wanted) else text,
         intent=intent,
         reason=reason,
         versions=versions,
@@ -294,7 +301,7 @@ _AMOUNT: Final = re.compile(
 def _is_number(text: str, match: re.Match[str]) -> bool:
     # `0.5 GPU`, `threshold 0.9`, `10.0.0.1`: an amount or an address, not a release.
     after = text[match.end() : match.end() + 12].lower().strip()
-    parts = match.group(1).split(".")
+    parts = re.split(r"[^\d.]", match.group(1))[0].strip(".").split(".")
     address = len(parts) == 4 or any(len(part) > 1 and part.startswith("0") for part in parts[:1])
     unit = re.match(r"(?:[gmk]i?b?|gpus?|cpus?|cores?|seconds?|ms|minutes?|hours?|percent|x)\b", after)
     before = text[: match.start()].lower().rstrip()
@@ -313,10 +320,20 @@ _AREAS: Final = tuple((area, re.compile(pattern, re.IGNORECASE)) for area, patte
 
 def named_identifiers(text: str) -> tuple[str, ...]:
     """Returns the names in a text that are spelled as a program spells them, in order, each once."""
-    found: list[tuple[int, str]] = []
-    for pattern in (_ENV, _FLAG, _GROUP, _DOTTED, _SNAKE, _CAMEL, _PASCAL):
-        found += [(match.start(), match.group()) for match in pattern.finditer(text)]
-    return tuple(dict.fromkeys(name for _, name in sorted(found) if name.lower().strip(".") not in _PRODUCT_WORDS))
+    spans = [
+        match.span()
+        for pattern in (_GROUP, _DOTTED, _ENV, _FLAG, _SNAKE, _CAMEL, _PASCAL)
+        for match in pattern.finditer(text)
+    ]
+    names: dict[str, None] = {}
+    end = 0
+    # The longest name at a place is the name; what lies inside it is a part of it.
+    for start, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
+        name = text[start:stop]
+        if start >= end and name.lower() not in _PRODUCT_WORDS:
+            names.setdefault(name)
+            end = stop
+    return tuple(names)
 
 
 def content_words(text: str) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)|<!(?=[a-z\[])|<\?(?=[a-z])", re
 _TAG_START: Final = re.compile(r"</?([a-zA-Z][\w:.-]{0,60})(?=[\s/>])")
 _ATTRIBUTE: Final = re.compile(
     r"[\s/]*(?P<name>[^\s\"'<>/=]{1,100})"
-    r"(?:\s*=\s*(?P<value>\"[^\"]{0,2048}\"|'[^']{0,2048}'|\{[^{}]{0,2048}\}|[^\s\"'=<>`]{1,2048}))?"
+    r"(?:\s*=\s*(?P<value>\"[^\"]{0,2048}\"|'[^']{0,2048}'|\{[^{}]{0,2048}\}|[^\s\"'<>`]{1,2048}))?"
 )
 _TAG_END: Final = re.compile(r"[\s/]*>")
 _URLISH: Final = re.compile(r"[/#.:?@%&\\]|\bwww\b", re.IGNORECASE)

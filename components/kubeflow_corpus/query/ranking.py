@@ -133,8 +133,8 @@ class Named:
     def _version(self, held: frozenset[str], given: dict[str, float], preferences: Preferences) -> None:
         releases = frozenset(version for version in held if not re.fullmatch(r"v\d+", version))
         if self._versions and releases:
-            near = any(version in releases or _finest(releases, version) for version in self._versions)
-            given["version"] = preferences.version if near else preferences.other_version
+            near = max(_nearness(releases, version) for version in self._versions)
+            given["version"] = near * preferences.version if near else preferences.other_version
         elif self._majors and held & self._majors:
             given["version"] = preferences.version
 
@@ -148,10 +148,12 @@ class Named:
             given["release_stub"] = preferences.release_stub
 
 
-def _finest(releases: frozenset[str], version: str) -> bool:
-    """Whether a row about 1.10 speaks of 1.10.1: rows carry a version at every precision."""
+def _nearness(releases: frozenset[str], version: str) -> float:
+    """Returns how surely a row speaks of a release: 1.10 means 1.10.0 before it means 1.10.1."""
     finest = max(releases, key=len)
-    return finest in version_precisions(version)
+    if finest in (version, f"{version}.0") or (version in releases and finest.count(".") == version.count(".")):
+        return 1.0
+    return 0.7 if version in releases or finest in version_precisions(version) else 0.0
 
 
 def is_legacy(fields: Mapping[str, Any]) -> bool:

@@ -43,7 +43,7 @@ _TRANSIENT: Final = (
     "fail to search on all shard leaders",
     "rate limit",
 )
-_NOT_LOADED: Final = ("not loaded", "not fully loaded", "collection not load")
+_NOT_LOADED: Final = ("not loaded", "not fully loaded", "collection not load", "call load()")
 _PAUSE_SECONDS: Final = 0.05
 
 
@@ -297,6 +297,8 @@ class Reader:
             if self._client is client:
                 self._client = None
                 self._targets.clear()
+                # A server that was started again may not have loaded its collections.
+                self._warm.clear()
 
 
 def _load(client: MilvusClient, name: str, timeout: float) -> None:

@@ -187,15 +187,23 @@ class _Run:
         request = self._request
         inferred = self._inferred()
         filters = {**request.filters, **(inferred if request.infer_filters else {})}
-        rankings, lists = self._rankings(filters)
-        if not any(ranking.scores for ranking in rankings) and filters:
+        hits, rankings, lists = self._attempt(filters)
+        if not hits and self._mode == "bm25" and not request.mode and "degraded" not in self._trace.data:
+            # A typo in a key, or words that nobody wrote: meaning is all that is left.
+            self._mode = "hybrid"
+            self._note_mode("no answer by words alone: hybrid instead")
+            hits, rankings, lists = self._attempt(filters)
+        if not hits and filters:
             known = ", ".join(f"{name}={_shown(value)}" for name, value in filters.items())
             self._notes.append(f"Nothing matches the filter {known}; it was left out.")
             self._trace.data["relaxed"] = {name: _shown(value) for name, value in filters.items()}
             filters = {}
-            rankings, lists = self._rankings({})
-        hits = self._hits(rankings)
+            hits, rankings, lists = self._attempt(filters)
         return self._result(hits, rankings, lists, filters, inferred)
+
+    def _attempt(self, filters: Mapping[str, FilterValue]) -> tuple[list[Hit], list[Ranked], dict[str, list[Row]]]:
+        rankings, lists = self._rankings(filters)
+        return self._hits(rankings), rankings, lists
 
     def _choose_policy(self) -> Policy:
         policies = self._engine.tuning.policies
@@ -234,11 +242,6 @@ class _Run:
         where = expression(filters, request.visibility)
         texts = [question.text, *question.sides]
         lists = self._lists(texts, where)
-        if self._mode == "bm25" and not request.mode and not any(lists["bm25"]):
-            # A typo in a key, or words that nobody wrote: meaning is all that is left.
-            self._note_mode("BM25 found nothing: dense instead")
-            self._mode = "dense"
-            lists = self._lists(texts, where)
         started = time.perf_counter()
         self._note_found(lists)
         sides = [

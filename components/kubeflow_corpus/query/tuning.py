@@ -50,10 +50,10 @@ class Preferences:
         kind: A Kubernetes object of the kind, or a symbol of the name, that the question writes out.
     """
 
-    area: float = 0.05
-    version: float = 0.10
+    area: float = 0.10
+    version: float = 0.15
     other_version: float = -0.04
-    legacy: float = -0.12
+    legacy: float = -0.20
     release_stub: float = -0.25
     release: float = 0.10
     resolved: float = 0.04
