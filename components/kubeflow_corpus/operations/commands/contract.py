@@ -21,8 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
     parser.epilog = (
         "Reads MILVUS_URI, credentials, and EMBEDDINGS_URL (without it, the embedded model). Works in a database that "
-        "it makes and drops, so its user must be allowed to; where the server has no databases, in collections with a "
-        "prefix of their own."
+        "it makes and drops, so its user must be allowed to."
     )
 
 
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
                 about = {
                     "milvus": detect_backend(trial.client).version,
                     "model": identity.model,
-                    "throw_away": trial.throw_away,
+                    "throw_away": trial.settings.milvus_database,
                 }
                 for promise in PROMISES:
                     outcomes.append(_try(promise, trial))
@@ -71,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(
             f"{len(outcomes) - len(broken)} of {len(outcomes)} promises hold on Milvus {about['milvus']} with "
-            f"{about['model']}; dropped: {about['throw_away']}"
+            f"{about['model']}; dropped: database {about['throw_away']}"
         )
     return 1 if broken else 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from kubeflow_corpus.embedding.shards import embed_shard
 from kubeflow_corpus.records import Chunk, seal
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import RunRecord, apply_plan
-from kubeflow_corpus.store.connection import connect, disconnect
+from kubeflow_corpus.store.connection import connect, disconnect, store_errors
 from kubeflow_corpus.store.plan import SHARD_FOLDER, Mode, SourceResult, plan_sync
 from kubeflow_corpus.store.publish import publish
 from kubeflow_corpus.store.schema import DOCS, served_name
@@ -49,18 +49,16 @@ class Trial:
     """What a promise is tried with.
 
     Attributes:
-        settings: Milvus, with the throw-away database or prefix, and the embedding service.
+        settings: Milvus, with the throw-away database, and the embedding service.
         client: A connection.
         embedder: The embedding service.
         folder: Scratch space.
-        throw_away: What will be dropped, for people.
     """
 
     settings: Settings
     client: MilvusClient
     embedder: StreamingEmbedder
     folder: Path
-    throw_away: str
     _runs: int = field(default=0, init=False)
 
     @property
@@ -142,40 +140,25 @@ def page(budget: Budget, name: str, sections: Sequence[str], revision: str, **ch
 
 @contextmanager
 def open_trial(settings: Settings, embedder: StreamingEmbedder, folder: Path) -> Iterator[Trial]:
-    """Makes a throw-away database (on Milvus Lite, which has none, a throw-away prefix), and drops it at the end."""
+    """Makes a throw-away database, and drops it at the end with everything in it.
+
+    Raises:
+        StoreError: The server does not answer, or its user may not make databases.
+    """
     name = f"corpus_contract_{secrets.token_hex(4)}"
     outer = connect(settings)
-    has_databases = _made_database(outer, name)
-    own = replace(settings, milvus_database=name) if has_databases else replace(settings, collection_prefix=name)
+    with store_errors("The throw-away database"):
+        outer.create_database(name)
+    own = replace(settings, milvus_database=name, collection_prefix="")
     client = connect(own)
-    where = f"database {name}" if has_databases else f"collections {name}_* (this Milvus has no databases)"
     try:
-        yield Trial(own, client, embedder, folder, where)
+        yield Trial(own, client, embedder, folder)
     finally:
-        _drop_all(client, name, has_databases)
-        client.close()
-        if has_databases:
-            outer.drop_database(name)
-        disconnect(outer, settings)
-
-
-def _made_database(client: MilvusClient, name: str) -> bool:
-    import grpc  # type: ignore[import-untyped]
-
-    try:
-        client.create_database(name)
-    except grpc.RpcError as error:
-        code: Callable[[], Any] = getattr(error, "code", lambda: None)
-        if code() != grpc.StatusCode.UNIMPLEMENTED:
-            raise
-        return False
-    return True
-
-
-def _drop_all(client: MilvusClient, name: str, has_databases: bool) -> None:
-    names = [held for held in client.list_collections() if has_databases or held.startswith(f"{name}_")]
-    for held in names:
-        for alias in client.list_aliases(held)["aliases"]:
+        # A server refuses to drop what an alias serves.
+        for alias in client.list_aliases()["aliases"]:
             client.drop_alias(alias)
-    for held in names:
-        client.drop_collection(held)
+        for held in client.list_collections():
+            client.drop_collection(held)
+        client.close()
+        outer.drop_database(name)
+        disconnect(outer, settings)
