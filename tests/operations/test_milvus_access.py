@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
+import kubeflow_corpus
 import pytest
 from kubeflow_corpus import cli
 from kubeflow_corpus.operations.milvus_access import READER, WRITER
 
 from tests.servers.milvus_roles import PRIVILEGES, MilvusRoles, milvus_roles
 
+PACKAGE = Path(kubeflow_corpus.__file__).parent
 SECRETS = {
     "MILVUS_ROOT_PASSWORD": "root-Secret-1",
     "MILVUS_READER_USER": "corpus_reader",
@@ -61,6 +65,59 @@ def test_a_reader_changes_nothing_and_a_writer_is_no_administrator() -> None:
     assert CHANGING <= WRITER
     assert not WRITER & {"CreateDatabase", "DropDatabase", "Import"}
     assert WRITER <= PRIVILEGES
+
+
+# What each method of the client sends; the protocol itself says which right a request needs.
+REQUESTS = {
+    "search": ["SearchRequest"],
+    "hybrid_search": ["HybridSearchRequest"],
+    "query": ["QueryRequest"],
+    "query_iterator": ["QueryRequest", "DescribeCollectionRequest"],
+    "load_collection": ["LoadCollectionRequest", "GetLoadingProgressRequest"],
+    "get_load_state": ["GetLoadStateRequest"],
+    "describe_collection": ["DescribeCollectionRequest"],
+    "describe_alias": ["DescribeAliasRequest"],
+    "list_aliases": ["ListAliasesRequest"],
+    "list_indexes": ["DescribeIndexRequest"],
+    "describe_index": ["DescribeIndexRequest"],
+    "list_collections": ["ShowCollectionsRequest"],
+    "has_collection": ["DescribeCollectionRequest"],
+    "create_collection": ["CreateCollectionRequest"],
+    "drop_collection": ["DropCollectionRequest"],
+    "alter_collection_properties": ["AlterCollectionRequest"],
+    "create_index": ["CreateIndexRequest"],
+    "create_alias": ["CreateAliasRequest"],
+    "alter_alias": ["AlterAliasRequest"],
+    "drop_alias": ["DropAliasRequest"],
+    "insert": ["InsertRequest"],
+    "upsert": ["UpsertRequest"],
+    "delete": ["DeleteRequest"],
+    "flush": ["FlushRequest", "GetFlushStateRequest"],
+    "get_server_version": ["GetVersionRequest"],
+}
+LOCAL = {"close", "prepare_index_params", "create_schema"}
+
+
+def _rights_that_a_stage_needs(stage: str) -> set[str]:
+    from pymilvus import MilvusClient
+    from pymilvus.grpc_gen import common_pb2, milvus_pb2
+
+    methods = {name for name in dir(MilvusClient) if not name.startswith("_")}
+    text = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / stage).rglob("*.py"))
+    called = (set(re.findall(r"client\.([a-z_]+)\(", text)) & methods) - LOCAL
+    assert called and called <= REQUESTS.keys(), f"state what {sorted(called - REQUESTS.keys())} sends"
+    rights = set()
+    for request in (name for method in called for name in REQUESTS[method]):
+        options = milvus_pb2.DESCRIPTOR.message_types_by_name[request].GetOptions()
+        number = options.Extensions[common_pb2.privilege_ext_obj].object_privilege
+        rights.add(common_pb2.ObjectPrivilege.Name(number).removeprefix("Privilege"))
+    # The protocol's word for a request that everybody may send.
+    return rights - {"All"}
+
+
+def test_the_rights_cover_every_call_that_readers_and_writers_make() -> None:
+    assert _rights_that_a_stage_needs("query") <= READER
+    assert _rights_that_a_stage_needs("store") <= WRITER
 
 
 def test_doing_it_twice_changes_nothing(server: MilvusRoles, capsys: pytest.CaptureFixture[str]) -> None:

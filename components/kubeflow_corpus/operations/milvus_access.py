@@ -51,7 +51,6 @@ WRITER: Final = READER | {
     "Delete",
     "Flush",
     "GetFlushState",
-    "GetStatistics",
 }
 
 
