@@ -1,6 +1,6 @@
 """The pipeline `corpus`: docs, issue threads and code, each a graph of its own, and one report after all three."""
 
-from typing import Any, List  # noqa: UP035
+from typing import Any, Dict, List  # noqa: UP035
 
 from kfp import dsl
 from kubeflow_corpus.steps.component import report_corpus
@@ -23,6 +23,8 @@ def corpus(placement: Placement) -> Any:
         sources: List[str] = [],  # noqa: B006, UP006
         rebuild: bool = False,
         allow_deletions: List[str] = [],  # noqa: B006, UP006
+        questions: str = "",
+        floors: Dict[str, float] = {},  # noqa: B006, UP006
         wait_seconds: int = 0,
         build: str = "",
     ) -> None:
@@ -32,6 +34,8 @@ def corpus(placement: Placement) -> Any:
                 sources=sources,
                 rebuild=rebuild,
                 allow_deletions=allow_deletions,
+                questions=questions,
+                floors=floors,
                 wait_seconds=wait_seconds,
                 build=build,
             )

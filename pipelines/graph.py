@@ -25,6 +25,8 @@ class Options:
         sources: Names of sources.
         rebuild: Whether to fill a new version.
         allow_deletions: Names of sources.
+        questions: Path of a question set.
+        floors: Metric to its least mean.
         wait_seconds: How long to wait for another writer.
         build: Which build of the program this is.
     """
@@ -33,6 +35,8 @@ class Options:
     sources: Any
     rebuild: Any
     allow_deletions: Any
+    questions: Any
+    floors: Any
     wait_seconds: Any
     build: Any
 
@@ -98,11 +102,17 @@ def collection_steps(collection: str, options: Options, placement: Placement) ->
             vectors=dsl.Collected(embedded.outputs["vectors"]),
         )
     )
-    evaluated = place(evaluate(collection=collection, applied=applied.outputs["applied"]))
+    evaluated = place(
+        evaluate(
+            collection=collection,
+            applied=applied.outputs["applied"],
+            questions=options.questions,
+            floors=options.floors,
+        )
+    )
     return place(
         publish(
             collection=collection,
-            applied=applied.outputs["applied"],
             evaluated=evaluated.outputs["evaluated"],
             wait_seconds=options.wait_seconds,
         )

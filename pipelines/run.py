@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from kubeflow_corpus.errors import CatalogueError, RunFailed
+from kubeflow_corpus.errors import CatalogueError, RunFailed, SettingsError
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import Source, load_catalogue
 from kubeflow_corpus.steps.chunking import chunk_source
@@ -59,6 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SOURCE",
         help="let this run delete more of a source than the guard lets pass; may be given more than once",
     )
+    parser.add_argument("--questions", default="", metavar="FILE", help="ask this question set before serving")
+    parser.add_argument(
+        "--floor",
+        action="append",
+        default=[],
+        metavar="METRIC=MEAN",
+        help="least mean with which a new version is served, such as hit@5=0.9; may be given more than once",
+    )
     parser.add_argument(
         "--wait", type=int, default=0, metavar="SECONDS", help="wait so long for another run that writes the collection"
     )
@@ -76,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
     catalogue = os.path.abspath(args.catalogue) if args.catalogue else ""
     chosen = _chosen_sources(catalogue, args.pipeline, args.source)
     _check_names(args.allow_deletions, catalogue)
+    floors = dict(map(_floor, args.floor))
     settings = Settings.from_env()
     place = Workplace.new(Path(args.local), args.pipeline)
     if args.dry_run:
@@ -90,6 +99,8 @@ def run(args: argparse.Namespace) -> int:
             "sources": args.source,
             "rebuild": args.rebuild,
             "allow_deletions": args.allow_deletions,
+            "questions": os.path.abspath(args.questions) if args.questions else "",
+            "floors": floors,
             "wait_seconds": args.wait,
             "build": build_digest(),
         },
@@ -123,6 +134,14 @@ def _chosen_sources(catalogue: str, pipeline: str, names: Sequence[str]) -> dict
             path=str(known.path),
         )
     return chosen
+
+
+def _floor(text: str) -> tuple[str, float]:
+    name, _, mean = text.partition("=")
+    try:
+        return name, float(mean)
+    except ValueError as error:
+        raise SettingsError(f"--floor {text!r} is no METRIC=MEAN", remedy="Write --floor hit@5=0.9") from error
 
 
 def _check_names(names: Sequence[str], catalogue: str) -> None:

@@ -90,7 +90,11 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
     write_site(folder / "apples", pruning="Prune apple trees in winter.", storing="Store apples in a cool cellar.")
     write_site(folder / "bees", hives="Look into each hive once a week.")
     catalogue = write_catalogue(folder, apples="apples", bees="bees")
-    return folder, run(folder, "docs", "--catalogue", str(catalogue))
+    question = {"id": "q1", "query": "When are apple trees pruned?", "tool": "docs", "kind": "howto"}
+    expected = {"expected": {"example/apples:docs/pruning.md": 3}, "must_contain": ["winter"]}
+    (folder / "questions.jsonl").write_text(json.dumps({**question, **expected}) + "\n")
+    words = ["--questions", str(folder / "questions.jsonl"), "--floor", "hit@1=1.0"]
+    return folder, run(folder, "docs", "--catalogue", str(catalogue), *words)
 
 
 @pytest.mark.slow
@@ -114,6 +118,30 @@ def test_the_counts_are_in_the_metadata_of_the_artifacts(indexed: tuple[Path, Ra
         ("apples", "ok", 2),
         ("bees", "ok", 1),
     }
+
+
+@pytest.mark.slow
+def test_what_was_written_is_asked_before_it_is_served_and_the_figures_are_metrics(indexed: tuple[Path, Ran]) -> None:
+    folder, first = indexed
+    assert "docs evaluate: done" in first.err
+    (output,) = (folder / "local").rglob("evaluate/executor_output.json")
+    metrics = json.loads(output.read_text())["artifacts"]["metrics"]["artifacts"][0]["metadata"]
+    assert metrics["hit@1"] == 1.0
+    assert metrics["evidence"] == 1.0
+    (page,) = (folder / "local").rglob("evaluate/page")
+    assert "hit@1" in page.read_text()
+
+
+@pytest.mark.slow
+def test_a_rebuild_that_misses_its_floor_is_not_served(indexed: tuple[Path, Ran]) -> None:
+    folder, _ = indexed
+    before = rows(folder)
+    words = ["--rebuild", "--questions", str(folder / "questions.jsonl"), "--floor", "hit@1=1.1"]
+    ran = run(folder, "docs", "--catalogue", str(folder / "catalogue.yaml"), *words)
+    assert ran.code == 1
+    assert "docs: collection failed at publish: The gate of kubeflow_docs failed:" in ran.error
+    assert "hit@1 is 1.000, the floor is 1.100" in ran.error
+    assert rows(folder) == before
 
 
 @pytest.mark.slow

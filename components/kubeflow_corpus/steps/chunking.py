@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -54,7 +54,8 @@ def chunk_source(documents: str, target: str, collection: str) -> dict[str, Any]
         with step("chunk", collection=collection, item=outcome.source) as watch:
             tokens = int(outcome.facts["max_tokens"])
             total = int(outcome.counts["documents"])
-            counts, found = _write_chunks(Path(documents), folder, tokens, total, watch, collection)
+            repos = [repo for repo in outcome.facts.get("repos", "").split(",") if repo]
+            counts, found = _write_chunks(Path(documents), folder, tokens, total, watch, collection, repos)
             details.update(found)
             watch.count(**counts)
             threads = Path(documents) / THREADS_FILE
@@ -66,7 +67,7 @@ def chunk_source(documents: str, target: str, collection: str) -> dict[str, Any]
 
 
 def _write_chunks(
-    documents: Path, folder: Path, tokens: int, total: int, watch: StepWatch, collection: str
+    documents: Path, folder: Path, tokens: int, total: int, watch: StepWatch, collection: str, repos: Sequence[str]
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Returns the figures of a summary, and everything else that the chunkers counted."""
     details: Counter[str] = Counter()
@@ -78,7 +79,7 @@ def _write_chunks(
     def rows() -> Iterator[dict[str, Any]]:
         nonlocal removed_lines
         # A first pass over a code source: Go types explain CRDs, and of several copies of a CRD one is shown.
-        context = collect_context(read_documents(documents / ROWS_FILE)) if collection == _CODE else None
+        context = collect_context(read_documents(documents / ROWS_FILE), repos) if collection == _CODE else None
         chunked_documents = chunk_documents(read_documents(documents / ROWS_FILE), budget, workers, context)
         for chunked in watch.track(chunked_documents, "documents", total):
             details.update(chunked.counts)

@@ -2,23 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from kubeflow_corpus.steps.outcomes import fresh_folder, hand_on, read_outcome
+from kubeflow_corpus.records import GateReport
+from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.steps.outcomes import (
+    ALIASES,
+    GATE_FILE,
+    PLAN_FILE,
+    RECORD_FILE,
+    Outcome,
+    carry,
+    fresh_folder,
+    hand_on,
+    read_json,
+    read_outcome,
+    write_json,
+)
+from kubeflow_corpus.steps.progress import StepWatch, step
+
+# An evaluation waits for a busy machine: the deadline of a served search is not what is measured.
+_SEARCH_TIMEOUT_SECONDS: Final = 60.0
+_NOTHING_ASKED: Final = "<p>No question was asked.</p>\n"
 
 
-def evaluate_collection(collection: str, applied: str, target: str) -> dict[str, Any]:
-    """Passes on what was written: the store's own gate, in `publish`, is all that is asked so far.
+def evaluate_collection(
+    collection: str, applied: str, questions: str, floors: Mapping[str, float], target: str, page: str
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Asks questions of the version that was written, whether it is served yet or not.
 
     Args:
         collection: ``docs``, ``issues`` or ``code``.
         applied: Folder that `apply_collection` wrote.
-        target: Folder for the outcome.
+        questions: Path of a question set; empty asks nothing, and the store's own gate in `publish` decides alone.
+        floors: Metric to the least mean with which a rebuild is served and an incremental run raises no alarm.
+        target: Folder for the plan, the record, what the gate says, and the outcome.
+        page: File for the report, HTML.
 
     Returns:
-        Metadata for the artifact.
+        Metadata for the artifact, and the metrics.
     """
     folder = fresh_folder(target)
     outcome = read_outcome(Path(applied)).begin("evaluate")
-    return hand_on(folder, outcome, lambda: outcome).metadata()
+    metrics: dict[str, float] = {}
+    text = _NOTHING_ASKED
+
+    def work() -> Outcome:
+        nonlocal text
+        carry(Path(applied), folder, (PLAN_FILE, RECORD_FILE))
+        if questions:
+            with step("evaluate", collection=collection) as watch:
+                report, text = _ask(
+                    collection, read_json(Path(applied) / RECORD_FILE)["target"], questions, floors, watch
+                )
+                metrics.update(report.metrics)
+                gate = {"passed": report.passed, "failures": list(report.failures), "metrics": dict(report.metrics)}
+                write_json(str(folder / GATE_FILE), gate)
+                watch.count(failures=len(report.failures))
+        return outcome
+
+    metadata = hand_on(folder, outcome, work).metadata()
+    Path(page).parent.mkdir(parents=True, exist_ok=True)
+    Path(page).write_text(text, encoding="utf-8")
+    return {**metadata, **metrics}, metrics
+
+
+def _ask(
+    collection: str, version: str, questions: str, floors: Mapping[str, float], watch: StepWatch
+) -> tuple[GateReport, str]:
+    from kubeflow_corpus.evaluation.baseline import gate
+    from kubeflow_corpus.evaluation.questions import load_questions
+    from kubeflow_corpus.evaluation.report import to_html
+    from kubeflow_corpus.evaluation.run import ClientSearcher, ask
+    from kubeflow_corpus.query.client import CorpusClient
+
+    chosen = tuple(question for question in load_questions(Path(questions)) if question.tool == collection)
+    watch.count(questions=len(chosen))
+    if not chosen:
+        return GateReport(passed=True), _NOTHING_ASKED
+    alias = ALIASES[collection]
+    with CorpusClient(
+        settings=Settings.from_env(), collections={alias: version}, timeout=_SEARCH_TIMEOUT_SECONDS
+    ) as client:
+        client.warm_up([alias])
+        answers = ask(ClientSearcher(client, {}), chosen, lambda done, total: watch.progress(done, total, "questions"))
+    report = gate(answers, floors=floors)
+    return report, to_html(f"{collection}: {version}", answers, (), report.failures)

@@ -17,13 +17,20 @@ from typing import Any, Final, Literal
 
 from kubeflow_corpus.errors import ArtifactError, CorpusError
 from kubeflow_corpus.records import Skip
+from kubeflow_corpus.store import schema
 
 ROWS_FILE: Final = "rows.jsonl.zst"
 SKIPS_FILE: Final = "skips.jsonl.zst"
 VECTORS_FILE: Final = "vectors.parquet"
 THREADS_FILE: Final = "threads.json"
 CURSORS_FILE: Final = "cursors.json"
+PLAN_FILE: Final = "plan.json"
+RECORD_FILE: Final = "record.json"
+GATE_FILE: Final = "gate.json"
 OUTCOME_FILE: Final = "outcome.json"
+
+# Collection, as the pipelines name it, to its alias.
+ALIASES: Final = {"docs": schema.DOCS.alias, "issues": schema.ISSUES.alias, "code": schema.CODE.alias}
 
 # Files that `fetch` passes over, and documents of which `chunk` makes no row. Their counts by reason are
 # ``<name>: <reason>``.
@@ -120,6 +127,13 @@ def totals_of(counts: Mapping[str, int]) -> dict[str, int]:
 def reasons_of(counts: Mapping[str, int]) -> dict[str, int]:
     """Returns the counts by reason."""
     return {name: int(count) for name, count in sorted(counts.items()) if _REASON in name}
+
+
+def carry(source: Path, target: Path, names: Iterable[str]) -> None:
+    """Copies files that a later step needs from one step's folder into the next, where they are there."""
+    for name in names:
+        if (source / name).exists():
+            shutil.copyfile(source / name, target / name)
 
 
 def fresh_folder(path: str) -> Path:

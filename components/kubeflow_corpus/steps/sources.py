@@ -103,6 +103,10 @@ def _facts(catalogue: str, collection: str, name: str, held: Outcome) -> dict[st
         facts["attempt_after"] = failed_in
     if collection == "issues":
         return facts
+    if collection == "code":
+        # Of several copies of a CRD the owner's is kept, where the owner is in the catalogue at all.
+        every = choose_sources(catalogue, collection, ())
+        facts["repos"] = ",".join(sorted({other.repo for other in every}))
     revision = resolve_revision(source)
     return {**facts, "revision": revision.commit, "committed_at": revision.committed_at}
 

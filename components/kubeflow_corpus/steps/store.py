@@ -16,11 +16,16 @@ from kubeflow_corpus.records import GateReport
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.steps.model import identity_of
 from kubeflow_corpus.steps.outcomes import (
+    ALIASES,
     CURSORS_FILE,
+    GATE_FILE,
+    PLAN_FILE,
+    RECORD_FILE,
     ROWS_FILE,
     THREADS_FILE,
     VECTORS_FILE,
     Outcome,
+    carry,
     fresh_folder,
     hand_on,
     read_json,
@@ -39,11 +44,6 @@ from kubeflow_corpus.store.publish import publish
 from kubeflow_corpus.store.versions import live_name
 from kubeflow_corpus.tokens import wordpiece_counter
 
-# Collection, as the pipelines name it, to its alias.
-ALIASES: Final = {"docs": schema.DOCS.alias, "issues": schema.ISSUES.alias, "code": schema.CODE.alias}
-PLAN_FILE: Final = "plan.json"
-RECORD_FILE: Final = "record.json"
-GATE_FILE: Final = "gate.json"
 # The name of the run in properties and leases; whoever starts the steps may choose one that people recognise.
 RUN_VARIABLE: Final = "KUBEFLOW_CORPUS_RUN"
 
@@ -253,7 +253,7 @@ def apply_collection(
                     steps_are_processes=True,
                 )
             shutil.rmtree(folder / "apply", ignore_errors=True)
-            shutil.copyfile(Path(planned) / PLAN_FILE, folder / PLAN_FILE)
+            carry(Path(planned), folder, [PLAN_FILE])
             write_json(str(folder / RECORD_FILE), record.to_dict())
             figures = {name.replace("_", " "): count for name, count in record.rows.items()}
             watch.count(**figures, embedded=record.embedded, reused=record.reused)
@@ -272,14 +272,11 @@ def _with_documents(part: Outcome, record: RunRecord) -> Outcome:
     return part.add({name: states.get(name, 0) for name in ("added", "changed", "unchanged", "deleted")})
 
 
-def publish_collection(
-    collection: str, applied: str, evaluated: str, wait_seconds: int, target: str, summary: str
-) -> dict[str, Any]:
+def publish_collection(collection: str, evaluated: str, wait_seconds: int, target: str, summary: str) -> dict[str, Any]:
     """Serves what was written, if the gates pass.
 
     Args:
         collection: ``docs``, ``issues`` or ``code``.
-        applied: Folder that `apply_collection` wrote.
         evaluated: Folder that `evaluate_collection` wrote.
         wait_seconds: How long to wait for another writer.
         target: Folder for the record of the run and the outcome.
@@ -296,8 +293,8 @@ def publish_collection(
     def work() -> Outcome:
         with step("publish", collection=collection) as watch:
             settings = Settings.from_env()
-            plan = Plan.from_dict(read_json(Path(applied) / PLAN_FILE))
-            record = RunRecord.from_dict(read_json(Path(applied) / RECORD_FILE))
+            plan = Plan.from_dict(read_json(Path(evaluated) / PLAN_FILE))
+            record = RunRecord.from_dict(read_json(Path(evaluated) / RECORD_FILE))
             gates = [gate_of(read_json(Path(evaluated) / GATE_FILE))] if (Path(evaluated) / GATE_FILE).exists() else []
             with connected(settings) as client:
                 done = publish(

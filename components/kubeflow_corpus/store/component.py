@@ -99,7 +99,6 @@ def apply(
 @dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)
 def publish(
     collection: str,
-    applied: Input[Dataset],
     evaluated: Input[Dataset],
     wait_seconds: int,
     published: Output[Dataset],
@@ -109,8 +108,7 @@ def publish(
 
     Args:
         collection: docs, issues or code.
-        applied: What was written.
-        evaluated: What the evaluation says of it.
+        evaluated: What was written, and what the evaluation says of it.
         wait_seconds: How long to wait for another writer.
         published: What is served now, and how it went.
         summary: What became of each source.
@@ -118,5 +116,5 @@ def publish(
     from kubeflow_corpus.steps.store import publish_collection
 
     published.metadata.update(
-        publish_collection(collection, applied.path, evaluated.path, wait_seconds, published.path, summary.path)
+        publish_collection(collection, evaluated.path, wait_seconds, published.path, summary.path)
     )
