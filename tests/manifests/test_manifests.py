@@ -35,7 +35,8 @@ from tests.manifests.rendering import (
 )
 from tests.manifests.schemas import schema_of
 
-KUBERNETES = ("1.32", "1.33", "1.34", "1.35", "1.36", "1.37")
+# The oldest and the newest for every change, those between them with the slow tests.
+KUBERNETES = ("1.32", *(pytest.param(f"1.{minor}", marks=pytest.mark.slow) for minor in range(33, 37)), "1.37")
 DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 VERSION = re.compile(r"[^@:\s]+(:[0-9]+)?/[^@:\s]+:[A-Za-z-]*v?\d+\.\d+\.\d+[A-Za-z0-9.-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
