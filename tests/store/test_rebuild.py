@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kubeflow_corpus.errors import CollectionNotFound, GateFailed, StoreError, VersionInUse
 from kubeflow_corpus.records import GateReport
-from kubeflow_corpus.store import schema
+from kubeflow_corpus.store import apply, rows, schema
 from kubeflow_corpus.store.connection import detect_backend, read_with_retry
 from kubeflow_corpus.store.gate import check_version
 from kubeflow_corpus.store.plan import SourceResult, resume_cursor
@@ -239,6 +239,27 @@ def test_rollback_serves_the_version_before_and_can_come_back(store: Store) -> N
     assert rows_of(store.client, store.served) == first
     rollback(store.client, DOCS, store.prefix, 2)
     assert rows_of(store.client, store.served) == second
+
+
+def test_many_rows_are_copied_and_read_back_in_passes(embedded: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apply, "_PASS_FROM_ROWS", 5)
+    monkeypatch.setattr(rows, "SCAN_PAGE_VECTORS", 4)
+    embedded.run(corpus("site", 4)).all()
+    before = rows_of(embedded.client, embedded.served)
+    run = embedded.run(corpus("site", 4), mode="rebuild")
+    assert (run.all().reused, run.embedder.embedded) == (12, 0)
+    assert rows_of(embedded.client, embedded.served) == before
+
+    def lossy(*args: Any, **values: Any) -> Any:
+        return (page[:1] for page in rows.scan(*args, **values))
+
+    late = embedded.run(corpus("site", 6))
+    plan = late.plan()
+    files = late.embed(plan)
+    monkeypatch.setattr(apply, "scan", lossy)
+    monkeypatch.setattr(apply, "_VERIFY_PAUSE_SECONDS", 0.0)
+    with pytest.raises(StoreError, match="rows that were written do not come back"):
+        late.apply(plan, files)
 
 
 def test_rollback_without_an_earlier_version_says_so(embedded: Store) -> None:

@@ -25,7 +25,7 @@ from kubeflow_corpus.errors import CorpusError, LeaseHeld, StoreError
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.connection import detect_backend, store_errors
 from kubeflow_corpus.store.lease import Lease
-from kubeflow_corpus.store.ledger import SERVED, TARGET, Ledger
+from kubeflow_corpus.store.ledger import HELD_FIELDS, READ_BACK, SERVED, TARGET, Ledger
 from kubeflow_corpus.store.plan import (
     Inputs,
     Mode,
@@ -71,6 +71,9 @@ if TYPE_CHECKING:
 UPSERT_ROWS: Final = 256
 UPSERT_BYTES: Final = 8 * 1024 * 1024
 _VECTOR_KEYS: Final = 200
+# From so many rows on, one pass over a whole collection is cheaper than asking for keys: Milvus Lite looks through all
+# of its rows for every request.
+_PASS_FROM_ROWS: Final = 2_000
 # A server may need a moment until a flushed row is read everywhere.
 _VERIFY_ATTEMPTS: Final = 4
 _VERIFY_PAUSE_SECONDS: Final = 1.0
@@ -303,7 +306,7 @@ def _sync(
         if writer.rows_written or stale or detect_backend(client).lite:
             writer.flush()
     with _timed(seconds, "verify"):
-        _verify_written(client, ledger, target.name)
+        _verify_written(client, ledger, target.name, counts["rows_to_write"])
     with _timed(seconds, "delete"):
         _delete_stale(client, ledger, writer, stale)
     rows_held = count_rows(client, target.name)
@@ -358,6 +361,8 @@ def _gather_vectors(
         lease.renew()
     names = {TARGET: target.name, SERVED: inputs.live.name if inputs.live else target.name}
     needed = ledger.without_vector()
+    if needed >= _PASS_FROM_ROWS and inputs.live is not None and inputs.live.same_model(inputs.recipe.identity):
+        _copy_needed_vectors(client, inputs.live.name, ledger, lease, dimension)
     for batch in in_batches(ledger.reusable(), _VECTOR_KEYS):
         for place, name in names.items():
             wanted = {key: text for at, key, text in batch if at == place}
@@ -370,6 +375,20 @@ def _gather_vectors(
             remedy="Run again from the plan on",
         )
     return embedded, needed
+
+
+def _copy_needed_vectors(client: MilvusClient, name: str, ledger: Ledger, lease: Lease, dimension: int) -> None:
+    import numpy as np
+
+    needed = {text for _, _, text in ledger.reusable()}
+    for page in scan(client, name, [KEY_FIELD, "embedding_hash", VECTOR_FIELD]):
+        rows = [row for row in page if row["embedding_hash"] in needed]
+        if rows:
+            hashes = [row["embedding_hash"] for row in rows]
+            vectors = np.asarray([row[VECTOR_FIELD] for row in rows], dtype=np.float32)
+            check_vectors(hashes, vectors, dimension)
+            ledger.add_vectors(hashes, vectors)
+        lease.renew()
 
 
 def _copy_vectors(client: MilvusClient, name: str, wanted: dict[str, str], ledger: Ledger, dimension: int) -> None:
@@ -406,7 +425,19 @@ def _write_rows(inputs: Inputs, ledger: Ledger, writer: Writer) -> None:
         writer.upsert(batch)
 
 
-def _verify_written(client: MilvusClient, ledger: Ledger, name: str) -> None:
+def _verify_written(client: MilvusClient, ledger: Ledger, name: str, written: int) -> None:
+    if written >= _PASS_FROM_ROWS:
+        for attempt in range(_VERIFY_ATTEMPTS):
+            if attempt:
+                time.sleep(_VERIFY_PAUSE_SECONDS)
+            ledger.forget(READ_BACK)
+            with store_errors(name):
+                for page in scan(client, name, HELD_FIELDS):
+                    ledger.hold(READ_BACK, page)
+            lost = ledger.not_read_back()
+            if not lost:
+                return
+        raise _lost_rows(name, lost)
     for batch in in_batches(ledger.written_rows(), KEYS_PER_FILTER):
         wanted = {key: (row_hash, text) for key, row_hash, text in batch}
         wrong: set[str] = set(wanted)
@@ -421,10 +452,14 @@ def _verify_written(client: MilvusClient, ledger: Ledger, name: str) -> None:
             if not wrong:
                 break
         else:
-            raise StoreError(
-                f"{name}: {len(wrong)} rows that were written do not come back, such as {min(wrong)}",
-                remedy="Nothing was deleted: look at the Milvus server, then run again",
-            )
+            raise _lost_rows(name, sorted(wrong))
+
+
+def _lost_rows(name: str, keys: list[str]) -> StoreError:
+    return StoreError(
+        f"{name}: {len(keys)} rows that were written do not come back, such as {keys[0]}",
+        remedy="Nothing was deleted: look at the Milvus server, then run again",
+    )
 
 
 def _delete_stale(client: MilvusClient, ledger: Ledger, writer: Writer, stale: int) -> None:

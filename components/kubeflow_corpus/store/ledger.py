@@ -22,6 +22,7 @@ HELD_FIELDS: Final = ("id", "document_id", "source", "row_hash", "embedding_hash
 # `place` numbers the collections that are compared: the one that is written is 0, the one that is served is 1.
 TARGET: Final = 0
 SERVED: Final = 1
+READ_BACK: Final = 2
 
 _SCHEMA: Final = """
 CREATE TABLE held (place INTEGER, id TEXT, document_id TEXT, source TEXT, row_hash TEXT, embedding_hash TEXT,
@@ -123,6 +124,10 @@ class Ledger:
         """Notes rows that a collection holds."""
         values = ((place, *(row.get(name) or "" for name in HELD_FIELDS)) for row in rows)
         self._db.executemany("INSERT OR REPLACE INTO held VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+    def forget(self, place: int) -> None:
+        """Forgets the rows of a collection."""
+        self._db.execute("DELETE FROM held WHERE place = ?", (place,))
 
     # What is wanted
 
@@ -230,6 +235,14 @@ class Ledger:
     def written_rows(self) -> Iterator[tuple[str, str, str]]:
         """Streams (id, row hash, embedding hash) of the rows that a sync writes."""
         yield from self._db.execute(f"SELECT wanted.id, wanted.row_hash, wanted.embedding_hash {_WRITTEN} ORDER BY 1")
+
+    def not_read_back(self) -> list[str]:
+        """Returns keys of rows to write that place `READ_BACK` does not hold as they were written."""
+        query = (
+            f"SELECT wanted.id {_WRITTEN} WHERE NOT EXISTS (SELECT 1 FROM held WHERE held.place = ? AND "
+            "held.id = wanted.id AND held.row_hash = wanted.row_hash AND held.embedding_hash = wanted.embedding_hash)"
+        )
+        return [key for (key,) in self._db.execute(query, (READ_BACK,))]
 
     def missing_texts(self) -> set[str]:
         """Returns the embedding hashes of rows to write for which no compared collection holds a vector."""

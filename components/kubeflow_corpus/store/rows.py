@@ -32,6 +32,8 @@ Item = TypeVar("Item")
 _MOST_DIGITS: Final = 4
 # Rows of one page of a scan: below the server's cap of 16,384, and few megabytes of keys and hashes.
 SCAN_PAGE_ROWS: Final = 10_000
+# With vectors, which the client hands over as lists of Python floats: some 30 MB of 384 dimensions.
+SCAN_PAGE_VECTORS: Final = 2_000
 # Keys of one `id in [...]`.
 KEYS_PER_FILTER: Final = 500
 # The client's iterator pages by `id > "<last key>"` without escaping, so a key may hold nothing that needs it.
@@ -155,7 +157,7 @@ def scan(
     Yields:
         Pages of rows.
     """
-    rows = KEYS_PER_FILTER if VECTOR_FIELD in fields else SCAN_PAGE_ROWS
+    rows = SCAN_PAGE_VECTORS if VECTOR_FIELD in fields else SCAN_PAGE_ROWS
     if detect_backend(client).lite:
         yield from _iterate(client, collection, fields, where, rows)
     else:
