@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.errors import ModelMismatch
 from kubeflow_corpus.records import GateReport
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.steps.outcomes import (
@@ -23,6 +24,10 @@ from kubeflow_corpus.steps.outcomes import (
 )
 from kubeflow_corpus.steps.progress import StepWatch, step
 
+if TYPE_CHECKING:
+    from kubeflow_corpus.evaluation.metrics import Answer
+    from kubeflow_corpus.evaluation.questions import Question
+
 # An evaluation waits for a busy machine: the deadline of a served search is not what is measured.
 _SEARCH_TIMEOUT_SECONDS: Final = 60.0
 _NOTHING_ASKED: Final = "<p>No question was asked.</p>\n"
@@ -37,7 +42,8 @@ def evaluate_collection(
         collection: ``docs``, ``issues`` or ``code``.
         applied: Folder that `apply_collection` wrote.
         questions: Path of a question set; empty asks nothing, and the store's own gate in `publish` decides alone.
-        floors: Metric to the least mean with which a rebuild is served and an incremental run raises no alarm.
+        floors: Metric to the least mean with which a rebuild is served and an incremental run raises no alarm; empty
+            is `DEFAULT_FLOORS`. A rebuild must also be no worse than what is served.
         target: Folder for the plan, the record, what the gate says, and the outcome.
         page: File for the report, HTML.
 
@@ -54,9 +60,7 @@ def evaluate_collection(
         carry(Path(applied), folder, (PLAN_FILE, RECORD_FILE))
         if questions:
             with step("evaluate", collection=collection) as watch:
-                report, text = _ask(
-                    collection, read_json(Path(applied) / RECORD_FILE)["target"], questions, floors, watch
-                )
+                report, text = _ask(collection, Path(applied), questions, floors, watch)
                 metrics.update(report.metrics)
                 gate = {"passed": report.passed, "failures": list(report.failures), "metrics": dict(report.metrics)}
                 write_json(str(folder / GATE_FILE), gate)
@@ -70,23 +74,46 @@ def evaluate_collection(
 
 
 def _ask(
-    collection: str, version: str, questions: str, floors: Mapping[str, float], watch: StepWatch
+    collection: str, applied: Path, questions: str, floors: Mapping[str, float], watch: StepWatch
 ) -> tuple[GateReport, str]:
-    from kubeflow_corpus.evaluation.baseline import gate
+    from kubeflow_corpus.evaluation.baseline import DEFAULT_FLOORS, Baseline, gate
+    from kubeflow_corpus.evaluation.metrics import compare
     from kubeflow_corpus.evaluation.questions import load_questions
     from kubeflow_corpus.evaluation.report import to_html
-    from kubeflow_corpus.evaluation.run import ClientSearcher, ask
-    from kubeflow_corpus.query.client import CorpusClient
 
     chosen = tuple(question for question in load_questions(Path(questions)) if question.tool == collection)
     watch.count(questions=len(chosen))
     if not chosen:
         return GateReport(passed=True), _NOTHING_ASKED
+    plan, version = read_json(applied / PLAN_FILE), str(read_json(applied / RECORD_FILE)["target"])
+    answers = _answers(collection, version, chosen, watch)
+    # A rebuild stands beside what is served: the same questions say which of the two is better. An incremental run
+    # changed what is served, so that there is nothing left to compare with.
+    served = _served_answers(collection, plan, version, chosen, watch)
+    baseline = Baseline.of(served, plan["model"], {}) if served else None
+    report = gate(answers, baseline=baseline, floors=floors or DEFAULT_FLOORS)
+    return report, to_html(f"{collection}: {version}", answers, compare(answers, served), report.failures)
+
+
+def _answers(collection: str, version: str, questions: Sequence[Question], watch: StepWatch) -> tuple[Answer, ...]:
+    from kubeflow_corpus.evaluation.run import ClientSearcher, ask
+    from kubeflow_corpus.query.client import CorpusClient
+
     alias = ALIASES[collection]
     with CorpusClient(
         settings=Settings.from_env(), collections={alias: version}, timeout=_SEARCH_TIMEOUT_SECONDS
     ) as client:
         client.warm_up([alias])
-        answers = ask(ClientSearcher(client, {}), chosen, lambda done, total: watch.progress(done, total, "questions"))
-    report = gate(answers, floors=floors)
-    return report, to_html(f"{collection}: {version}", answers, (), report.failures)
+        return ask(ClientSearcher(client, {}), questions, lambda done, total: watch.progress(done, total, "questions"))
+
+
+def _served_answers(
+    collection: str, plan: Mapping[str, Any], version: str, questions: Sequence[Question], watch: StepWatch
+) -> tuple[Answer, ...]:
+    if plan["mode"] != "rebuild" or plan["live"] in ("", version):
+        return ()
+    try:
+        return _answers(collection, plan["live"], questions, watch)
+    except ModelMismatch:
+        # The served version has vectors of the model before: nothing of this run can ask it, the floors decide.
+        return ()
