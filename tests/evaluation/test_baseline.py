@@ -73,3 +73,14 @@ def test_the_gate_holds_floors_without_a_baseline() -> None:
 
     assert report.failures == ("hit@5 is 0.500, the floor is 1.000",)
     assert report.metrics["hit@10"] == 1
+
+
+def test_a_floor_of_a_metric_that_there_is_not_is_refused() -> None:
+    with pytest.raises(EvaluationError, match="hit@5"):
+        gate(answers(1), floors={"hits@5": 0.5})
+
+
+def test_the_floor_of_a_rate_of_failures_is_the_most_that_may_be() -> None:
+    empty = Answer(Question("q", "?", "docs", "howto", {"r/r:a": 3}), ())
+    assert gate([empty], floors={"empty": 0.5}).failures == ("empty is 1.000, the most is 0.500",)
+    assert gate(answers(1), floors={"empty": 0.5}).passed

@@ -13,6 +13,7 @@ from kubeflow_corpus.evaluation.metrics import (
     summarize,
 )
 from kubeflow_corpus.evaluation.questions import Question
+from kubeflow_corpus.evaluation.run import problems
 
 
 def question(**changes: object) -> Question:
@@ -148,3 +149,28 @@ def test_an_interval_holds_its_mean_and_repeats(values: list[float]) -> None:
 @given(st.lists(st.sampled_from("abxyz"), max_size=15))
 def test_every_metric_of_every_ranking_is_between_zero_and_one(paths: list[str]) -> None:
     assert all(0 <= value <= 1 for value in score(answer(*paths)).values())
+
+
+def test_a_rival_that_comes_before_the_right_hit_outranks_it() -> None:
+    asked = Question("q", "?", "docs", "version", {"r/r:1.9": 3}, rivals=("r/r:1.10",))
+    right, rival = ("r/r:1.9",), ("r/r:1.10",)
+    assert score(Answer(asked, (right, rival)))["outranked"] == 0
+    assert score(Answer(asked, (rival, right)))["outranked"] == 1
+    assert score(Answer(asked, (("r/r:x",), right)))["outranked"] == 0
+    assert score(Answer(asked, (("r/r:x",), rival)))["outranked"] == 1, "nothing right at all"
+    assert "outranked" not in score(Answer(Question("q", "?", "docs", "k", {"r/r:1.9": 3}), (right,)))
+
+
+def test_the_intent_is_measured_where_the_question_names_one() -> None:
+    asked = Question("q", "?", "docs", "version", {"r/r:a": 3}, intent="exact")
+    assert score(Answer(asked, (("r/r:a",),), intent="exact"))["intent"] == 1
+    assert score(Answer(asked, (("r/r:a",),), intent="general"))["intent"] == 0
+    assert problems(Answer(asked, (("r/r:a",),), intent="general")) == ("read as general, meant as exact",)
+
+
+def test_every_problem_of_an_answer_has_its_line() -> None:
+    asked = Question("q", "?", "docs", "k", {"r/r:a": 3}, must_contain=("x",), rivals=("r/r:b",), forbidden=("r/r:c",))
+    answer = Answer(asked, (("r/r:b",), ("r/r:c",)), lists={"dense": ("r/r:b", "r/r:a")})
+    assert problems(answer) == (
+        "not found", "dense: 2", "evidence lacks 'x'", "comes after r/r:b", "shows r/r:c",
+    )  # fmt: skip

@@ -9,14 +9,27 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubeflow_corpus.errors import EvaluationError
-from kubeflow_corpus.evaluation.metrics import LOWER_IS_BETTER, Answer, Difference, compare_scores, score, summarize
+from kubeflow_corpus.evaluation.metrics import (
+    LOWER_IS_BETTER,
+    METRICS,
+    Answer,
+    Difference,
+    compare_scores,
+    score,
+    summarize,
+)
 from kubeflow_corpus.evaluation.questions import digest
 from kubeflow_corpus.records import GateReport
 
 FORMAT: Final = 1
 DEFAULT_TOLERANCE: Final = 0.02
+# What a run holds a question set to that comes without floors: a set that is asked must be able to say no.
+DEFAULT_FLOORS: Final[Mapping[str, float]] = {"hit@5": 0.90, "evidence": 0.80}
 # The metrics that may stop a publish; the others are shown and do not decide.
-GATED: Final = ("hit@1", "hit@5", "mrr@10", "ndcg@10", "evidence", "wrong_product", "forbidden", "empty")
+GATED: Final = (
+    *("hit@1", "hit@5", "mrr@10", "ndcg@10", "evidence"),
+    *("wrong_product", "outranked", "forbidden", "empty"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +116,42 @@ def gate(
         answers: What it answered.
         baseline: What it must not be worse than by more than `tolerance`; None compares with nothing.
         tolerance: Allowed loss of a metric's mean.
-        floors: Metric to the least mean that is acceptable.
+        floors: Metric to the least mean that is acceptable; the most for one that is better when it is lower.
 
     Returns:
         The report; `failures` has one line for each metric that fails.
+
+    Raises:
+        EvaluationError: A floor is for a metric that does not exist.
     """
+    check_floors(floors or {})
     summary = summarize(answers)
     failures = [
-        f"{name} is {summary[name].mean:.3f}, the floor is {floor:.3f}"
-        for name, floor in (floors or {}).items()
-        if name in summary and summary[name].mean < floor
+        f"{name} is {summary[name].mean:.3f}, the {'most' if name in LOWER_IS_BETTER else 'floor'} is {bound:.3f}"
+        for name, bound in (floors or {}).items()
+        if name in summary and _beyond(name, summary[name].mean, bound)
     ]
     if baseline is not None:
         new = {answer.question.id: score(answer) for answer in answers}
         failures += [_loss(change) for change in compare_scores(new, baseline.scores) if _lost(change) > tolerance]
     return GateReport(not failures, tuple(failures), {name: interval.mean for name, interval in summary.items()})
+
+
+def _beyond(name: str, mean: float, bound: float) -> bool:
+    return mean > bound if name in LOWER_IS_BETTER else mean < bound
+
+
+def check_floors(floors: Mapping[str, float]) -> None:
+    """Checks the names of floors: one that is spelled wrong would hold nothing.
+
+    Raises:
+        EvaluationError: There is no such metric.
+    """
+    for name in floors:
+        if name not in METRICS:
+            raise EvaluationError(
+                f"There is no metric {name!r}", remedy=f"Use one of {', '.join(METRICS)}", metric=name
+            )
 
 
 def _lost(change: Difference) -> float:

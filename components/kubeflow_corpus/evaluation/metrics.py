@@ -17,9 +17,12 @@ import numpy as np
 
 from kubeflow_corpus.evaluation.questions import Question
 
-# Shown in tables in this order. "wrong_product" and "empty" are better when lower.
-METRICS: Final = ("hit@1", "hit@5", "hit@10", "mrr@10", "ndcg@10", "evidence", "wrong_product", "forbidden", "empty")
-LOWER_IS_BETTER: Final = frozenset({"wrong_product", "forbidden", "empty"})
+# Shown in tables in this order.
+METRICS: Final = (
+    *("hit@1", "hit@5", "hit@10", "mrr@10", "ndcg@10", "evidence", "intent"),
+    *("wrong_product", "outranked", "forbidden", "empty"),
+)
+LOWER_IS_BETTER: Final = frozenset({"wrong_product", "outranked", "forbidden", "empty"})
 CUTOFF: Final = 10
 FORBIDDEN_CUTOFF: Final = 5
 RESAMPLES: Final = 2000
@@ -64,6 +67,16 @@ class Answer:
             if found and self.question.any_of:
                 left.clear()
         return grades
+
+    def before(self) -> tuple[str, ...]:
+        """Rivals that come before the first right hit."""
+        above = self.ranked[: self.rank - 1] if self.rank else self.ranked
+        return tuple(rival for rival in self.question.rivals if any(rival in addresses for addresses in above))
+
+    def shown_though_forbidden(self) -> tuple[str, ...]:
+        """Forbidden paths among the first hits."""
+        first = self.ranked[:FORBIDDEN_CUTOFF]
+        return tuple(path for path in self.question.forbidden if any(path in addresses for addresses in first))
 
     def missing(self) -> tuple[str, ...]:
         """Required strings that the evidence does not show."""
@@ -113,9 +126,12 @@ def score(answer: Answer) -> dict[str, float]:
     if answer.question.product_area and answer.areas:
         # A hit without an area speaks about no product in particular, so it cannot be the wrong one.
         values["wrong_product"] = float(bool(answer.areas[0]) and answer.question.product_area not in answer.areas[0])
+    if answer.question.rivals:
+        values["outranked"] = float(bool(answer.before()))
     if answer.question.forbidden:
-        shown = {address for hit in answer.ranked[:FORBIDDEN_CUTOFF] for address in hit}
-        values["forbidden"] = float(not shown.isdisjoint(answer.question.forbidden))
+        values["forbidden"] = float(bool(answer.shown_though_forbidden()))
+    if answer.question.intent and answer.intent:
+        values["intent"] = float(answer.intent == answer.question.intent)
     return values
 
 

@@ -24,8 +24,8 @@ FILTERS: Final[dict[str, frozenset[str]]] = {
     "code": frozenset({"product_area", "kind", "language", "source", "repo"}),
 }
 _KEYS: Final = frozenset(
-    {"id", "query", "tool", "kind", "expected", "any_of", "filters", "must_contain", "forbidden", "intent"}
-    | {"product_area", "version"}
+    {"id", "query", "tool", "kind", "expected", "any_of", "filters", "must_contain", "forbidden", "rivals"}
+    | {"intent", "product_area", "version"}
 )
 
 
@@ -44,6 +44,8 @@ class Question:
         filters: What the caller narrows by.
         must_contain: Strings that the evidence must show.
         forbidden: ``repo:path`` that must not be among the first five hits.
+        rivals: ``repo:path`` that look right and must not come before the first right one: the other version, the
+            other product with the same field or error.
         product_area: The product that is meant, for the wrong-product rate; never a filter.
         version: The version that is meant; never a filter.
         intent: The intent that the router should choose; empty is not checked.
@@ -58,6 +60,7 @@ class Question:
     filters: Mapping[str, str] = field(default_factory=dict)
     must_contain: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
+    rivals: tuple[str, ...] = ()
     product_area: str = ""
     version: str = ""
     intent: str = ""
@@ -66,7 +69,7 @@ class Question:
         """Returns the JSON form, without what has its default."""
         data: dict[str, Any] = {"id": self.id, "query": self.query, "tool": self.tool, "kind": self.kind}
         data["expected"] = dict(self.expected)
-        for name in ("any_of", "filters", "must_contain", "forbidden", "product_area", "version", "intent"):
+        for name in ("any_of", "filters", "must_contain", "forbidden", "rivals", "product_area", "version", "intent"):
             value = getattr(self, name)
             if value:
                 data[name] = list(value) if isinstance(value, tuple) else value
@@ -132,6 +135,7 @@ def _question(line: str, path: Path, number: int) -> Question:
         filters=_filters(data, path, number),
         must_contain=_strings(data, "must_contain", path, number),
         forbidden=_strings(data, "forbidden", path, number),
+        rivals=_strings(data, "rivals", path, number),
         product_area=_area(data, path, number),
         version=data.get("version") or "",
         intent=data.get("intent") or "",

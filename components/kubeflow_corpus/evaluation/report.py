@@ -9,7 +9,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from kubeflow_corpus.evaluation.metrics import Answer, Difference, Interval, break_down, latency, summarize
-from kubeflow_corpus.evaluation.run import EVIDENCE_HITS, misses
+from kubeflow_corpus.evaluation.run import EVIDENCE_HITS, misses, problems
 
 _STYLE: Final = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; color: #1b1f24 }
@@ -53,7 +53,7 @@ def to_html(
 
 
 def to_junit(answers: Sequence[Answer]) -> str:
-    """Returns one test case a question: it fails when the answer is not in the first five or lacks a string."""
+    """Returns one test case a question: it fails where `problems` names any."""
     failed = {answer.question.id for answer in misses(answers)}
     suite = ElementTree.Element(
         "testsuite", name="retrieval", tests=str(len(answers)), failures=str(len(failed)), errors="0", skipped="0"
@@ -74,17 +74,7 @@ def to_junit(answers: Sequence[Answer]) -> str:
 
 def explain(answer: Answer) -> str:
     """Returns one line that says what went wrong with an answer, and where the right one stood."""
-    problems = []
-    if not 0 < answer.rank <= EVIDENCE_HITS:
-        problems.append(f"rank {answer.rank}" if answer.rank else "not found")
-        problems.append(", ".join(f"{name}: {_place(answer, rows)}" for name, rows in answer.lists.items()))
-    if answer.missing():
-        problems.append("evidence lacks " + ", ".join(repr(text) for text in answer.missing()))
-    return "; ".join(problem for problem in problems if problem)
-
-
-def _place(answer: Answer, rows: Sequence[str]) -> str:
-    return next((str(rank) for rank, row in enumerate(rows, 1) if row in answer.question.expected), "absent")
+    return "; ".join(problems(answer))
 
 
 def _verdict(failures: Sequence[str]) -> str:

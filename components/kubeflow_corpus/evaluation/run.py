@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from kubeflow_corpus.evaluation.baseline import Setup
 from kubeflow_corpus.evaluation.metrics import CUTOFF, Answer
-from kubeflow_corpus.evaluation.questions import Question
+from kubeflow_corpus.evaluation.questions import Question, digest
+from kubeflow_corpus.store.schema import CODE, DOCS, HEAD_PREFIX, ISSUES, MODEL_KEY
 
 if TYPE_CHECKING:
     from kubeflow_corpus.query.client import CorpusClient, SearchResult
 
 # What the tools give by default: the evidence that is judged is the evidence that an agent gets.
 EVIDENCE_HITS: Final = 5
+ALIASES: Final = {"docs": DOCS.alias, "issues": ISSUES.alias, "code": CODE.alias}
 
 
 class Searcher(Protocol):
@@ -77,8 +80,30 @@ def ask(
 
 
 def misses(answers: Iterable[Answer], cutoff: int = EVIDENCE_HITS) -> tuple[Answer, ...]:
-    """Returns the answers that a person should look at: not found in time, or evidence that lacks a string."""
-    return tuple(a for a in answers if not 0 < a.rank <= cutoff or a.missing())
+    """Returns the answers that a person should look at: anything that `problems` names."""
+    return tuple(answer for answer in answers if problems(answer, cutoff))
+
+
+def problems(answer: Answer, cutoff: int = EVIDENCE_HITS) -> tuple[str, ...]:
+    """Returns what is wrong with an answer, a line each; nothing where it is as it should be."""
+    question, found = answer.question, []
+    if not 0 < answer.rank <= cutoff:
+        places = ", ".join(f"{name}: {_place(question, rows)}" for name, rows in answer.lists.items())
+        found.append(f"rank {answer.rank}" if answer.rank else "not found")
+        found += [places] if places else []
+    if answer.missing():
+        found.append("evidence lacks " + ", ".join(map(repr, answer.missing())))
+    if answer.before():
+        found.append("comes after " + ", ".join(answer.before()))
+    if answer.shown_though_forbidden():
+        found.append("shows " + ", ".join(answer.shown_though_forbidden()))
+    if question.intent and answer.intent and answer.intent != question.intent:
+        found.append(f"read as {answer.intent}, meant as {question.intent}")
+    return tuple(found)
+
+
+def _place(question: Question, rows: Sequence[str]) -> str:
+    return next((str(rank) for rank, row in enumerate(rows, 1) if row in question.expected), "absent")
 
 
 def _lists(result: SearchResult) -> dict[str, tuple[str, ...]]:
@@ -87,3 +112,22 @@ def _lists(result: SearchResult) -> dict[str, tuple[str, ...]]:
         name: tuple(dict.fromkeys(f"{row.repo}:{row.file_path}" for row in rows))
         for name, rows in result.ranked_lists().items()
     }
+
+
+def setup_of(client: CorpusClient, questions: Sequence[Question]) -> Setup:
+    """Returns what the answers will rest on: the questions, the embedding model and the head of each source.
+
+    Args:
+        client: Who will answer.
+        questions: What will be asked.
+
+    Raises:
+        CorpusError: A collection is not there, or Milvus does not answer.
+    """
+    model = ""
+    heads: dict[str, str] = {}
+    for tool in sorted({question.tool for question in questions}):
+        properties = client.properties(ALIASES[tool])
+        model = str(properties.get(MODEL_KEY, ""))
+        heads |= {key: str(value) for key, value in properties.items() if key.startswith(HEAD_PREFIX)}
+    return Setup(digest(questions), model, heads)

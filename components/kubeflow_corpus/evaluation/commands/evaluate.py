@@ -1,0 +1,243 @@
+"""``kubeflow-corpus eval run|ablate|add``: measures, explains what moves the metrics, and grows from failures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kubeflow_corpus.errors import EvaluationError
+from kubeflow_corpus.evaluation.questions import BEST_GRADE, TOOLS, Question, load_questions
+
+if TYPE_CHECKING:
+    from kubeflow_corpus.evaluation.metrics import Answer, Difference
+    from kubeflow_corpus.query.client import CorpusClient
+
+# A local measurement waits for a busy machine; the deadline of a served search is not what is measured.
+TIMEOUT_SECONDS: Final = 60.0
+PASSED, FAILED = 0, 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the three subcommands."""
+    commands = parser.add_subparsers(dest="action", required=True, metavar="run|ablate|add")
+
+    run_ = commands.add_parser("run", help="ask a question set; the exit code says pass (0) or fail (1)")
+    _common(run_)
+    run_.add_argument("--against", type=Path, metavar="BASELINE.json", help="fail where a metric got worse than this")
+    run_.add_argument("--tolerance", type=float, help="allowed loss of a metric's mean (default 0.02)")
+    run_.add_argument(
+        "--floor", action="append", default=[], metavar="METRIC=VALUE", help="fail below it, e.g. hit@5=0.95"
+    )
+    run_.add_argument("--save-baseline", type=Path, metavar="FILE", help="record this run as a baseline")
+    run_.add_argument("--report", type=Path, metavar="OUT.html", help="write the HTML report")
+    run_.add_argument("--junit", type=Path, metavar="OUT.xml", help="write JUnit XML, one test case a question")
+    run_.add_argument("--mode", choices=("hybrid", "dense", "bm25"), help="instead of the router's choice")
+    run_.add_argument("--json", action="store_true", help="print the metrics as JSON")
+
+    ablate = commands.add_parser("ablate", help="compare modes, weights, pools, thresholds and corpora in one table")
+    _common(ablate)
+    ablate.add_argument("--group", action="append", default=[], help="only these settings, such as 'dense weight'")
+    ablate.add_argument(
+        "--corpus",
+        action="append",
+        default=[],
+        metavar="NAME=MILVUS_URI",
+        help="also ask another corpus, such as one made with another chunker (may be repeated)",
+    )
+
+    add = commands.add_parser("add", help="write a question from a query and the path that should answer it")
+    add.add_argument("questions", type=Path, help="question set to add to")
+    add.add_argument("query", help="the question as it was asked")
+    add.add_argument("--tool", choices=TOOLS, required=True)
+    add.add_argument("--kind", required=True, help="what sort of question it is, such as howto or default")
+    add.add_argument("--expected", action="append", required=True, metavar="REPO:PATH[=GRADE]")
+    add.add_argument("--must-contain", action="append", default=[], metavar="TEXT")
+    add.add_argument("--product-area", default="")
+    add.add_argument("--id", default="", help="made from the number of questions where it is left out")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs one subcommand."""
+    actions: dict[str, Callable[[argparse.Namespace], int]] = {"run": _run, "ablate": _ablate, "add": _add}
+    return actions[args.action](args)
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("questions", type=Path, help="JSONL file of questions")
+    parser.add_argument("--tool", choices=TOOLS, action="append", default=[], help="only questions for these tools")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from kubeflow_corpus.evaluation.baseline import DEFAULT_TOLERANCE, Baseline, check_floors, gate
+    from kubeflow_corpus.evaluation.metrics import compare_scores, score
+    from kubeflow_corpus.evaluation.run import setup_of
+
+    # Everything that can be wrong is looked at before minutes are spent on asking.
+    questions, floors = _questions(args), dict(map(_floor, args.floor))
+    check_floors(floors)
+    baseline = Baseline.read(args.against) if args.against else None
+    options: dict[str, Any] = {"mode": args.mode} if args.mode else {}
+    with _client() as client:
+        setup = setup_of(client, questions)
+        if baseline:
+            baseline.require_same(setup)
+        answers = _answers(client, questions, options)
+    tolerance = DEFAULT_TOLERANCE if args.tolerance is None else args.tolerance
+    verdict = gate(answers, baseline=baseline, tolerance=tolerance, floors=floors)
+    scores = {answer.question.id: score(answer) for answer in answers}
+    differences = compare_scores(scores, baseline.scores) if baseline else ()
+    _write(args, answers, differences, verdict.failures)
+    if args.save_baseline:
+        Baseline(setup, scores).write(args.save_baseline)
+    _print(args, answers, differences, verdict.failures)
+    return PASSED if verdict.passed else FAILED
+
+
+def _ablate(args: argparse.Namespace) -> int:
+    from kubeflow_corpus.embedding.factory import embedder_from_settings
+    from kubeflow_corpus.evaluation.ablation import Variant, row, table, variants
+    from kubeflow_corpus.settings import Settings
+
+    questions = _questions(args)
+    known = [*dict.fromkeys(variant.group for variant in variants())]
+    for group in args.group:
+        if group not in known:
+            raise EvaluationError(f"There is no setting {group!r}", remedy=f"Use one of {', '.join(known)}")
+    chosen = [v for v in variants() if v.group == "default" or not args.group or v.group in args.group]
+    corpora = dict(map(_corpus, args.corpus))
+    embedder = embedder_from_settings(Settings.from_env())
+    rows, default = [], None
+    try:
+        for variant in chosen:
+            with _client(tuning=variant.tuning, embeddings=embedder) as client:
+                answers = _answers(client, questions, variant.options, label=f"{variant.group} {variant.name}")
+            default = default or answers
+            rows.append(row(variant, answers, default))
+        for name, uri in corpora.items():
+            with _client(milvus_uri=uri, embeddings=embedder) as client:
+                rows.append(row(Variant("corpus", name), _answers(client, questions, {}, label=name), default or ()))
+    finally:
+        embedder.close()
+    print(table(rows))
+    return PASSED
+
+
+def _add(args: argparse.Namespace) -> int:
+    held = load_questions(args.questions) if args.questions.exists() else ()
+    expected = dict(map(_graded, args.expected))
+    number = len(held) + 1
+    question = Question(
+        id=args.id or f"{args.tool[0]}{number:03}",
+        query=args.query,
+        tool=args.tool,
+        kind=args.kind,
+        expected=expected,
+        any_of=len(expected) > 1 and len(set(expected.values())) == 1,
+        must_contain=tuple(args.must_contain),
+        product_area=args.product_area,
+    )
+    before = args.questions.read_text("utf-8") if held else ""
+    line = json.dumps(question.to_dict(), ensure_ascii=False)
+    # Written beside and read back first: a wrong question must not spoil the set.
+    draft = args.questions.with_suffix(".draft")
+    draft.parent.mkdir(parents=True, exist_ok=True)
+    draft.write_text(before + ("" if not before or before.endswith("\n") else "\n") + line + "\n", "utf-8")
+    try:
+        load_questions(draft)
+    except EvaluationError:
+        draft.unlink()
+        raise
+    draft.replace(args.questions)
+    print(f"added {question.id} to {args.questions}: {line}")
+    return PASSED
+
+
+def _questions(args: argparse.Namespace) -> tuple[Question, ...]:
+    questions = tuple(q for q in load_questions(args.questions) if not args.tool or q.tool in args.tool)
+    if not questions:
+        raise EvaluationError(f"{args.questions} has no question for {', '.join(args.tool)}", remedy="Drop --tool")
+    return questions
+
+
+def _client(**options: Any) -> CorpusClient:
+    from kubeflow_corpus.query.client import CorpusClient
+
+    return CorpusClient.from_env(timeout=TIMEOUT_SECONDS, **options)
+
+
+def _answers(
+    client: CorpusClient, questions: Sequence[Question], options: Any, *, label: str = "questions"
+) -> tuple[Answer, ...]:
+    from kubeflow_corpus.evaluation.run import ClientSearcher, ask
+
+    client.warm_up()
+    terminal = sys.stderr.isatty()
+
+    def progress(done: int, total: int) -> None:
+        if terminal:
+            print(f"\r{label}: {done}/{total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+    return ask(ClientSearcher(client, dict(options)), questions, progress)
+
+
+def _write(
+    args: argparse.Namespace, answers: Sequence[Answer], differences: Sequence[Difference], failures: Sequence[str]
+) -> None:
+    from kubeflow_corpus.evaluation.report import to_html, to_junit
+
+    if args.report:
+        args.report.parent.mkdir(parents=True, exist_ok=True)
+        args.report.write_text(
+            to_html(f"Retrieval over {args.questions.name}", answers, differences, failures), "utf-8"
+        )
+    if args.junit:
+        args.junit.parent.mkdir(parents=True, exist_ok=True)
+        args.junit.write_text(to_junit(answers), "utf-8")
+
+
+def _print(
+    args: argparse.Namespace, answers: Sequence[Answer], differences: Sequence[Difference], failures: Sequence[str]
+) -> None:
+    from kubeflow_corpus.evaluation.metrics import latency, summarize
+    from kubeflow_corpus.evaluation.report import explain
+    from kubeflow_corpus.evaluation.run import misses
+
+    summary, times = summarize(answers), latency(answers)
+    if args.json:
+        means = {name: interval.mean for name, interval in summary.items()}
+        print(json.dumps({"metrics": means, "latency_ms": times, "failures": list(failures)}, indent=1))
+        return
+    print(f"{len(answers)} questions, p50 {times['p50']:.0f} ms, p95 {times['p95']:.0f} ms")
+    for name, interval in summary.items():
+        print(f"  {name:<14} {interval.mean:.3f}  [{interval.low:.3f}, {interval.high:.3f}]")
+    for change in differences:
+        verdict = "noise" if change.is_noise else "significant"
+        print(f"  {change.metric:<14} {change.delta.mean:+.3f} against the baseline ({verdict})")
+    for answer in misses(answers):
+        print(f"  miss {answer.question.id}: {answer.question.query!r}: {explain(answer)}")
+    for line in failures:
+        print(f"FAILED: {line}")
+
+
+def _floor(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    try:
+        return name, float(value)
+    except ValueError as error:
+        raise EvaluationError(f"--floor {text!r} is not METRIC=VALUE", remedy="Write it as hit@5=0.95") from error
+
+
+def _corpus(text: str) -> tuple[str, str]:
+    name, _, uri = text.partition("=")
+    if not name or not uri:
+        raise EvaluationError(f"--corpus {text!r} is not NAME=MILVUS_URI", remedy="Write it as small=local/small.db")
+    return name, uri
+
+
+def _graded(text: str) -> tuple[str, int]:
+    address, separator, grade = text.rpartition("=")
+    return (address, int(grade)) if separator and grade.isdigit() else (text, BEST_GRADE)
