@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CATALOGUE ?= tests/corpus/catalogue.yaml
 QUESTION ?= How do I install Orchard?
 
-.PHONY: run test check lint types bench lock clean contract
+.PHONY: run test check lint types bench eval lock clean contract
 
 # Indexes the sample corpus with embedded Milvus and the embedded model, then asks one question of it.
 run: export MILVUS_URI ?= local/corpus.db
@@ -33,6 +33,10 @@ test: lint types $(VENV)/.dev
 
 check: lint types $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not slow"
+
+# The development questions over the real sources in ../shared, where they are there; local/eval.html says what was missed.
+eval: $(VENV)/.dev
+	$(BIN)/python -m tests.retrieval.development
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
