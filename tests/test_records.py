@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import fields, replace
 from typing import Any
 
@@ -111,6 +112,12 @@ def test_keys_are_unique_and_positions_count_up_even_where_content_repeats(rows:
     assert len({chunk.id for chunk in sealed}) == len(chunks)
     assert [chunk.chunk_index for chunk in sealed] == list(range(len(chunks)))
     assert [replace(chunk, id="", chunk_index=0) for chunk in sealed] == chunks
+
+
+@settings(deadline=None, max_examples=30)
+@given(CHUNKS)
+def test_a_chunk_reaches_another_process_as_it_was(chunk: Chunk) -> None:
+    assert pickle.loads(pickle.dumps(chunk)) == chunk
 
 
 @given(st.integers(0, 10**6))

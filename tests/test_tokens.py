@@ -49,6 +49,12 @@ def test_counting_many_is_counting_each(counter: TokenCounter, texts: list[str])
     assert counter.count_many(texts) == [counter.count(text) for text in texts]
 
 
+@settings(deadline=None, max_examples=100)
+@given(word=st.text(st.characters(max_codepoint=127, categories=["L", "N"]), min_size=1, max_size=120))
+def test_a_word_counts_the_same_on_its_own_way(word: str) -> None:
+    assert wordpiece_counter().count_word(word) == wordpiece_counter().count(word)
+
+
 def test_the_counts_are_those_of_uncased_wordpiece() -> None:
     counter = wordpiece_counter()
     assert counter.count("Kubeflow Pipelines") == counter.count("kubeflow pipelines") == 5

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 SourceType = Literal["docs", "issue", "code", "manifest"]
@@ -18,6 +19,7 @@ Scalar = str | int | bool
 FieldValue = Scalar | tuple[str, ...]
 
 _REVISION_MASK: Final = "{revision}"
+_KEY_JSON: Final = json.JSONEncoder(ensure_ascii=False)
 # `id` and the hashes are derived, `embedding_text` is not stored, and the revision is provenance: see `row_hash`.
 _NOT_IN_ROW_HASH: Final = frozenset({"id", "embedding_text", "revision"})
 
@@ -127,7 +129,7 @@ class Chunk:
         A new commit that does not touch a document changes its revision, the commit in its address and the time of
         that commit, and nothing that a reader would see: those three stay out, so such a commit writes no row.
         """
-        data = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_IN_ROW_HASH}
+        data = {name: value for name, value in self._values().items() if name not in _NOT_IN_ROW_HASH}
         data["fields"] = dict(self.fields)
         if self.revision:
             data["citation_url"] = self.citation_url.replace(self.revision, _REVISION_MASK)
@@ -136,7 +138,16 @@ class Chunk:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form; `from_dict` reads it back."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        own = {key: list(value) if isinstance(value, tuple) else value for key, value in self.fields.items()}
+        arrays = {"product_area": list(self.product_area), "version": list(self.version)}
+        return {**self._values(), **arrays, "fields": own}
+
+    def __reduce__(self) -> tuple[type[Chunk], tuple[Any, ...]]:
+        # Rows travel between processes by the hundred thousand; a dataclass with slots looks its fields up each time.
+        return Chunk, _CHUNK_VALUES(self)
+
+    def _values(self) -> dict[str, Any]:
+        return dict(zip(_CHUNK_FIELDS, _CHUNK_VALUES(self), strict=True))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Chunk:
@@ -144,6 +155,10 @@ class Chunk:
         own = {key: _field_value(value) for key, value in data["fields"].items()}
         arrays = {"product_area": tuple(data["product_area"]), "version": tuple(data["version"])}
         return cls(**{**data, **arrays, "fields": own})
+
+
+_CHUNK_FIELDS: Final = tuple(f.name for f in fields(Chunk))
+_CHUNK_VALUES: Final = attrgetter(*_CHUNK_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +232,20 @@ def seal(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
     for index, chunk in enumerate(chunks):
         key = (chunk.document_id, chunk.unit_id, chunk.view, chunk.content_text)
         occurrence = seen[key] = seen.get(key, -1) + 1
-        yield replace(chunk, chunk_index=index, id=_sha256(json.dumps([*key, occurrence], ensure_ascii=False)))
+        yield replace(chunk, chunk_index=index, id=row_id(*key, occurrence))
+
+
+def row_id(document_id: str, unit_id: str, view: str, content_text: str, occurrence: int = 0) -> str:
+    """Returns the key of a row, as `seal` sets it.
+
+    Args:
+        document_id: Key of the document.
+        unit_id: Key of the unit.
+        view: Which part of the unit.
+        content_text: Clean evidence.
+        occurrence: How many earlier rows of the document are the same in all of these.
+    """
+    return _sha256(_KEY_JSON.encode([document_id, unit_id, view, content_text, occurrence]))
 
 
 def _sha256(text: str) -> str:
@@ -225,6 +253,8 @@ def _sha256(text: str) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, tuple):

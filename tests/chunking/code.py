@@ -10,7 +10,7 @@ import pytest
 from kubeflow_corpus.chunking import manifests, symbols
 from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.chunking.crds import CodeContext, collect_context
-from kubeflow_corpus.records import Chunk, Chunked, Document
+from kubeflow_corpus.records import Chunk, Chunked, Document, seal
 from kubeflow_corpus.tokens import wordpiece_counter
 
 SAMPLES = Path(__file__).parents[1] / "corpus"
@@ -61,6 +61,7 @@ def cut(item: Document, context: CodeContext | None = None, tokens: int = 256) -
         else symbols.chunk(item, budget(tokens))
     )
     assert partition_problem(item, chunked) == ""
+    assert list(seal(chunked.chunks)) == list(chunked.chunks)
     assert len({row.id for row in chunked.chunks}) == len(chunked.chunks)
     assert len({(row.unit_id, row.view) for row in chunked.chunks}) == len(chunked.chunks)
     return chunked

@@ -10,7 +10,7 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import Final
 
@@ -23,17 +23,17 @@ from kubeflow_corpus.chunking.compose import (
     fit_bytes,
     search_text,
 )
-from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Removed, Skip, seal
+from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Removed, Skip, row_id
 from kubeflow_corpus.terms import PRODUCT_AREAS
-from kubeflow_corpus.tokens import TokenCounter
+from kubeflow_corpus.tokens import TokenCounter, WordPieceCounter
 
 # Punctuation, the underscore among it, is one token a character to a WordPiece tokenizer, and ends a word.
 _MARKS: Final = string.punctuation.encode()
 _MARKS_TO_SPACES: Final = bytes.maketrans(_MARKS, b" " * len(_MARKS))
 # Control characters are dropped inside words: like accents and wide characters, they are left to the tokenizer.
 _CONTROLS: Final = bytes(code for code in (*range(32), 127) if code not in b"\t\r\n")
-# Words and lines that are remembered, each.
-_MEMO_WORDS: Final = 200_000
+_REMEMBERED_WORDS: Final = 200_000
+_LONGEST_REMEMBERED: Final = 100
 
 # A line longer than this is data, not code, and no reader is shown it.
 MAX_LINE_BYTES: Final = 16_384
@@ -51,34 +51,49 @@ class WordCosts(dict[bytes, int]):
     def __init__(self, counter: TokenCounter) -> None:
         super().__init__()
         self._counter = counter
-        self._lines: dict[str, int] = {}
+        self._count_word = counter.count_word if isinstance(counter, WordPieceCounter) else counter.count
 
     def __missing__(self, word: bytes) -> int:
-        if len(self) >= _MEMO_WORDS:
+        cost = self._count_word(word.decode("ascii"))
+        if len(self) >= _REMEMBERED_WORDS:
             self.clear()
-        cost = self[word] = self._counter.count(word.decode("ascii"))
+        if len(word) <= _LONGEST_REMEMBERED:
+            self[word] = cost
         return cost
 
     def cost(self, text: str) -> int:
         """Returns the number of tokens of a text, exactly."""
         data = text.encode("utf-8", "replace")
-        if not data.isascii() or len(data.translate(None, _CONTROLS)) < len(data):
+        if not _plain(data):
             return self._counter.count(text)
         marks = len(data) - len(data.translate(None, _MARKS))
         return marks + sum(map(self.__getitem__, data.translate(_MARKS_TO_SPACES).split()))
 
-    def line_costs(self, lines: list[str]) -> list[int]:
-        """Returns the number of tokens of each line; code repeats its lines, so they are remembered too."""
-        memo = self._lines
-        if len(memo) >= _MEMO_WORDS:
-            memo.clear()
-        costs: list[int] = []
-        for line in lines:
-            cost = memo.get(line)
-            if cost is None:
-                cost = memo[line] = self.cost(line)
-            costs.append(cost)
+    def line_costs(self, data: bytes) -> list[int]:
+        """Returns the number of tokens of each line of a UTF-8 text, exactly.
+
+        The whole text is taken apart at once: what is done a line is a subtraction and a sum.
+        """
+        odd: dict[int, int] = {}
+        if not _plain(data):
+            rows = data.split(b"\n")
+            odd = {index: self._counter.count(row.decode()) for index, row in enumerate(rows) if not _plain(row)}
+            data = b"\n".join(b"" if index in odd else row for index, row in enumerate(rows))
+        bare = data.translate(None, _MARKS).split(b"\n")
+        spaced = data.translate(_MARKS_TO_SPACES).split(b"\n")
+        known = self.__getitem__
+        costs = [
+            len(words) - len(unmarked) + sum(map(known, words.split()))
+            for words, unmarked in zip(spaced, bare, strict=True)
+        ]
+        for index, cost in odd.items():
+            costs[index] = cost
         return costs
+
+
+def _plain(data: bytes) -> bool:
+    """Whether splitting at white space and marks gives the words that the tokenizer sees."""
+    return data.isascii() and len(data.translate(None, _CONTROLS)) == len(data)
 
 
 def word_costs(counter: TokenCounter) -> WordCosts:
@@ -94,11 +109,10 @@ def _shared_costs(counter: TokenCounter) -> WordCosts:
 
 
 class SourceText:
-    """The lines of a file and a running sum of their token counts.
+    """The lines of a file and, once they are asked for, a running sum of their token counts.
 
     Attributes:
         lines: Lines without their ends; a BOM and NUL characters are left out.
-        data: The same lines as UTF-8, for parsers; row numbers agree with `lines`.
         long: Indices of the lines that are too long to be shown.
     """
 
@@ -116,12 +130,15 @@ class SourceText:
         for index in self.long:
             self.lines[index] = ""
         self.costs = word_costs(counter)
-        self._sums = list(accumulate(self.costs.line_costs(self.lines), initial=0))
 
-    @property
+    @cached_property
     def data(self) -> bytes:
-        """The lines as UTF-8."""
-        return ("\n".join(self.lines) + "\n").encode("utf-8")
+        """The lines as UTF-8, for parsers; row numbers agree with `lines`."""
+        return "\n".join([*self.lines, ""]).encode("utf-8")
+
+    @cached_property
+    def _sums(self) -> list[int]:
+        return list(accumulate(self.costs.line_costs(self.data), initial=0))
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -137,9 +154,10 @@ class SourceText:
 
     def tight(self, start: int, end: int) -> tuple[int, int]:
         """Returns the range without the blank lines at its ends."""
-        while end > start and self.blank(end - 1):
+        lines = self.lines
+        while end > start and not lines[end - 1].strip():
             end -= 1
-        while start < end and self.blank(start):
+        while start < end and not lines[start].strip():
             start += 1
         return start, end
 
@@ -217,13 +235,14 @@ class Rows:
         start, end = cite or self.source.tight(*span)
         section_path = fit_bytes(section_path, _MAX_PATH_BYTES)
         content = fit_bytes(content, MAX_TEXT_BYTES)
-        url = self.document.url
+        view = self._free_view(unit_id, view)
+        document_id, url = self.document.document_id, self.document.url
         self._chunks.append(
             Chunk(
-                document_id=self.document.document_id,
+                document_id=document_id,
                 unit_id=unit_id,
-                view=self._free_view(unit_id, view),
-                chunk_index=0,
+                view=view,
+                chunk_index=len(self._chunks),
                 start_line=span[0] + 1,
                 end_line=span[1],
                 title=self.title,
@@ -241,17 +260,19 @@ class Rows:
                 revision=self.document.revision,
                 updated_at=self._updated_at,
                 fields={name: _fit(value) for name, value in fields.items()},
+                # No two rows of a document have the same unit and view, so this is the key that `seal` would set.
+                id=row_id(document_id, unit_id, view, content),
             )
         )
 
     def result(self) -> Chunked:
-        """Returns the sealed rows, or a skip where nothing is left to show."""
+        """Returns the rows, or a skip where nothing is left to show."""
         if self.source.long:
             self.counts["long_line"] += len(self.source.long)
         if not self._chunks:
             reason = self.removed[0].reason if self.removed else "empty"
             return Chunked(skipped=self.skip(reason), counts=dict(self.counts))
-        return Chunked(tuple(seal(self._chunks)), tuple(self.removed), counts=dict(self.counts))
+        return Chunked(tuple(self._chunks), tuple(self.removed), counts=dict(self.counts))
 
     def skip(self, reason: str, detail: str = "") -> Skip:
         """Returns the record of a document that gives no row."""
@@ -312,7 +333,7 @@ def _breadcrumb(*parts: str) -> str:
 
 
 def _fit(value: FieldValue) -> FieldValue:
-    return fit_bytes(value, _MAX_FIELD_BYTES) if isinstance(value, str) else value
+    return fit_bytes(value, _MAX_FIELD_BYTES) if isinstance(value, str) and len(value) * 4 > _MAX_FIELD_BYTES else value
 
 
 def pack(

@@ -6,8 +6,8 @@ None of these rules applies to a CRD: kserve marks its CRDs as generated, and th
 
 from __future__ import annotations
 
+import posixpath
 import re
-from pathlib import PurePosixPath
 from typing import Final
 
 # Reason, and what the path must look like.
@@ -34,6 +34,8 @@ _PATHS: Final = (
 )
 _HEADER_LINES: Final = 25
 _HEADER_WIDTH: Final = 200
+# In every such header: a text without it needs no pattern.
+_HEADER_WORD: Final = "generated"
 _HEADER: Final = re.compile(
     r"^\W{0,20}("
     r"code generated\b.*\bdo not edit"
@@ -67,9 +69,17 @@ def exclusion(path: str, text: str, *, generated: bool = False, keep_tests: bool
     for reason, pattern in _PATHS:
         if pattern.search(name) and not (keep_tests and reason == "test"):
             return reason
+    return "generated_header" if _HEADER.search(_header(text)) else ""
+
+
+def _header(text: str) -> str:
+    """Returns the lines at the top of a file that can say that it is generated, each with the one below it."""
     # No header has long lines, and a pattern must not be led up a line of punctuation.
-    head = "\n".join(line[:_HEADER_WIDTH] for line in text.split("\n", _HEADER_LINES)[:_HEADER_LINES])
-    return "generated_header" if _HEADER.search(head) else ""
+    lines = [line[:_HEADER_WIDTH] for line in text.split("\n", _HEADER_LINES)[:_HEADER_LINES]]
+    named = [_HEADER_WORD in line.lower() for line in lines]
+    return "\n".join(
+        line for line, here, above in zip(lines, named, [False, *named[:-1]], strict=True) if here or above
+    )
 
 
 def vendored(path: str) -> str:
@@ -112,4 +122,4 @@ def _comment_end(lines: list[str], start: int) -> int:
 
 def stem(path: str) -> str:
     """Returns the file name without its last suffix."""
-    return PurePosixPath(path).stem
+    return posixpath.splitext(posixpath.basename(path))[0]

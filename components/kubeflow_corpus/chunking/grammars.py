@@ -6,8 +6,8 @@ The official grammar wheels are used; the README says why not tree-sitter-langua
 from __future__ import annotations
 
 import importlib
+import posixpath
 from functools import cache
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ def language_of(path: str) -> str:
     Args:
         path: Path in the repository.
     """
-    name = PurePosixPath(path).name
+    name = posixpath.basename(path)
     if name in _NAMES:
         return _NAMES[name]
-    suffix = PurePosixPath(path).suffix.lower()
+    suffix = posixpath.splitext(name)[1].lower()
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
     return "dockerfile" if name.startswith(_DOCKERFILE) or name.endswith(_DOCKERFILE) else ""

@@ -112,8 +112,8 @@ def _alone(pending: Symbol | None, source: SourceText) -> Iterator[Symbol]:
 
 def rows_of(node: Node) -> tuple[int, int]:
     """Returns the half-open range of lines of a node."""
-    start, end = node.start_point.row, node.end_point.row
-    return start, end + (1 if node.end_point.column > 0 or end == start else 0)
+    start, (end, column) = node.start_point.row, node.end_point
+    return start, end + (1 if column > 0 or end == start else 0)
 
 
 def _text(node: Node | None) -> str:
@@ -128,10 +128,16 @@ def _named(node: Node, name: str, kind: str, outer: Node | None = None, body: No
     first = end
     if body is not None:
         row = body.start_point.row
-        first = row + 1 if row == declared or _text(body)[:1] in "{(" else row
+        first = row + 1 if row == declared or _opens(body) else row
     else:
         first = declared + 1
     return Symbol(name, kind, start, end, declared, min(max(first, declared + 1), end), outer or node)
+
+
+def _opens(body: Node) -> bool:
+    """Whether a body begins with its bracket, which belongs to the signature."""
+    first = body.child(0)
+    return first is not None and first.type in ("{", "(")
 
 
 def _join(owner: str, name: str) -> str:

@@ -140,9 +140,10 @@ def _joined(symbols: list[Symbol], source: SourceText, budget: Budget) -> list[S
             and (len(items) > 1 or symbol.kind == MODULE)
             and source.cost(last.start, last.end) * HEADER_SHARE <= budget.tokens
         ):
-            items[-1] = replace(symbol, start=last.start)
+            symbol.start = last.start
+            items[-1] = symbol
         else:
-            items.append(replace(symbol))
+            items.append(symbol)
     return items
 
 
@@ -176,11 +177,11 @@ class _Chunker:
             yield group
 
     def _joins(self, group: list[_Region], region: _Region) -> bool:
-        families = {_FAMILIES.get(item.symbol.kind, "") for item in (group[-1], region)}
-        if len(families) != 1 or "" in families:
+        family = _FAMILIES.get(region.symbol.kind)
+        if family is None or family != _FAMILIES.get(group[-1].symbol.kind):
             return False
-        share = _SMALL_VALUE if families == {"value"} else _TINY
-        small = all(self._source.cost(item.start, item.end) * share <= self._tokens for item in (group[-1], region))
+        limit = self._tokens // (_SMALL_VALUE if family == "value" else _TINY)
+        small = all(self._source.cost(item.start, item.end) <= limit for item in (group[-1], region))
         return small and self._source.cost(group[0].start, region.end) <= self._safe
 
     def _add_merged(self, group: list[_Region]) -> None:
@@ -191,15 +192,14 @@ class _Chunker:
 
     def _emit_one(self, region: _Region, depth: int) -> None:
         symbol = region.symbol
+        span = (region.start, region.end)
         room = self._rows.room(_shown(symbol.name))
-        if self._source.text(region.start, region.end) == "":
-            self._rows.remove("blank", region.start, region.end)
-        elif self._source.cost(region.start, region.end) <= room:
-            span = (region.start, region.end)
-            unit_id = self._rows.unit(symbol.name or symbol.kind)
-            self._add(unit_id, symbol.name, symbol.kind, self._source.text(*span), span)
-        else:
+        if self._source.cost(*span) > room:
             self._emit_large(region, room, depth)
+        elif text := self._source.text(*span):
+            self._add(self._rows.unit(symbol.name or symbol.kind), symbol.name, symbol.kind, text, span)
+        else:
+            self._rows.remove("blank", *span)
 
     def _emit_large(self, region: _Region, room: int, depth: int) -> None:
         symbol = region.symbol
@@ -365,27 +365,30 @@ def _boundaries(node: Node | None, start: int, end: int, source: SourceText, roo
         depth: How deep the search is.
     """
     children = node.children if node is not None and depth < outlines.MAX_DEPTH else []
-    cuts = _child_starts(children, start, end)
+    places = [outlines.rows_of(child) for child in children]
+    cuts = _child_starts(children, places, start, end)
     result: list[int] = []
+    at = 0
     for first, last in zip([start, *cuts], [*cuts, end], strict=True):
         if first > start:
             result.append(first)
         if source.cost(first, last) <= room:
             continue
-        inner = max(children, key=lambda child: _overlap(child, first, last), default=None)
-        if inner is not None and _overlap(inner, first, last) > 1:
-            result.extend(_boundaries(inner, first, last, source, room, depth + 1))
+        while at < len(places) and places[at][1] <= first:
+            at += 1
+        inner, overlap = _longest(places, at, first, last)
+        if overlap > 1:
+            result.extend(_boundaries(children[inner], first, last, source, room, depth + 1))
         else:
             result.extend(begin for begin, _ in fallback.windows(source, first, last, room) if begin > first)
     return result
 
 
-def _child_starts(children: list[Node], start: int, end: int) -> list[int]:
+def _child_starts(children: list[Node], places: list[tuple[int, int]], start: int, end: int) -> list[int]:
     cuts: list[int] = []
     busy = start
     comment_end = -1
-    for child in children:
-        first, last = outlines.rows_of(child)
+    for child, (first, last) in zip(children, places, strict=True):
         if start < first < end and first >= busy and first != comment_end:
             cuts.append(first)
         busy = max(busy, last)
@@ -394,6 +397,12 @@ def _child_starts(children: list[Node], start: int, end: int) -> list[int]:
     return cuts
 
 
-def _overlap(node: Node, start: int, end: int) -> int:
-    first, last = outlines.rows_of(node)
-    return min(last, end) - max(first, start)
+def _longest(places: list[tuple[int, int]], index: int, start: int, end: int) -> tuple[int, int]:
+    """Returns which node from an index on has most lines of a range, and how many."""
+    best, most = -1, 0
+    while index < len(places) and places[index][0] < end:
+        overlap = min(places[index][1], end) - max(places[index][0], start)
+        if overlap > most:
+            best, most = index, overlap
+        index += 1
+    return best, most
