@@ -41,6 +41,10 @@ class Deadline:
             raise self.exceeded(stage)
         return seconds * share
 
+    def passed(self) -> bool:
+        """Whether nothing useful can be done any more."""
+        return self._end - self._clock() < _LEAST_SECONDS
+
     def exceeded(self, stage: str) -> DeadlineExceeded:
         """Returns the error for a stage that came too late."""
         return DeadlineExceeded(

@@ -36,6 +36,10 @@ CONTEXT_LINES: Final = 2
 MAX_PARENTS: Final = 6
 # A line longer than this many characters is a blob; its part around the match is shown.
 LONG_LINE: Final = 2_000
+# No tokenizer makes longer tokens of real text: more characters than this a token do not fit for sure.
+MAX_TOKEN_CHARACTERS: Final = 12
+# Rows of a long unit that are read for evidence, the found ones first.
+MAX_ROWS_READ: Final = 40
 # Of a unit with many views, this share of its tokens goes to the row that says what it is.
 HEAD_SHARE: Final = 0.25
 _LABEL: Final = re.compile(r"[\[\uff3b]\s*(c\s*\d+)\s*[\]\uff3d]", re.IGNORECASE)
@@ -122,7 +126,7 @@ class EvidenceBuilder:
 
     def _rooms(self, hits: Sequence[Hit], room: int) -> list[int]:
         """Shares the budget: each unit what it needs up to `unit_tokens`, best first, then the rest to the cut ones."""
-        needs = [self.counter.count(hit.content_text) + self.counter.count(heading_of(hit)) + 8 for hit in hits]
+        needs = [self._need(hit, room) for hit in hits]
         rooms = []
         for need in needs:
             share = min(need, self.unit_tokens, max(room, 0))
@@ -134,16 +138,30 @@ class EvidenceBuilder:
             room -= more
         return rooms
 
+    def _need(self, hit: Hit, room: int) -> int:
+        # Counting a megabyte only to learn that it does not fit would take longer than the search.
+        if len(hit.content_text) > room * MAX_TOKEN_CHARACTERS:
+            return room
+        return self.counter.count(hit.content_text) + self.counter.count(heading_of(hit)) + 8
+
     def passage(self, hit: Hit, room: int) -> Passage:
         """Returns what is shown of a unit within so many tokens."""
         code = hit.source_type in ("code", "manifest")
-        cleaned = [self._clean(str(row["content_text"]), hit.citation_url, code) for row in hit.rows]
-        links = tuple(dict.fromkeys(link for part in cleaned for link in part.links))
-        whole = "\n".join(part.text for part in cleaned)
-        if self.counter.count(whole) <= room:
-            return Passage(whole.strip("\n"), links)
-        texts = [part.text for part in cleaned]
-        chosen = self._rows(hit, texts, room)
+        raw = [str(row["content_text"]) for row in hit.rows]
+        if len(hit.content_text) <= room * MAX_TOKEN_CHARACTERS:
+            cleaned = {index: self._clean(text, hit.citation_url, code) for index, text in enumerate(raw)}
+            whole = "\n".join(part.text for part in cleaned.values())
+            if self.counter.count(whole) <= room:
+                return Passage(whole.strip("\n"), _links(cleaned.values()))
+        order = self._order(hit, raw)[:MAX_ROWS_READ]
+        cleaned = {}
+
+        def text_of(index: int) -> str:
+            if index not in cleaned:
+                cleaned[index] = self._clean(raw[index], hit.citation_url, code)
+            return cleaned[index].text
+
+        chosen = self._rows(hit, text_of, order, room)
         shown: list[str] = []
         previous = -1
         for index, lines in sorted(chosen.items()):
@@ -151,30 +169,31 @@ class EvidenceBuilder:
                 shown.append(CUT)
             shown += lines[1:] if shown and shown[-1] == CUT == lines[0] else lines
             previous = index
-        if chosen and previous < len(texts) - 1 and shown[-1] != CUT:
+        if chosen and previous < len(raw) - 1 and shown[-1] != CUT:
             shown.append(CUT)
         # Cutting can bring two lines together that are a link again only now (a definition and its target).
         final = strip_links("\n".join(shown), code=code)
-        return Passage(final.text.strip("\n"), links, cut=True)
+        return Passage(final.text.strip("\n"), _links(cleaned[index] for index in sorted(chosen)), cut=True)
 
-    def _rows(self, hit: Hit, texts: Sequence[str], room: int) -> dict[int, list[str]]:
+    def _rows(self, hit: Hit, text_of: Callable[[int], str], order: Sequence[int], room: int) -> dict[int, list[str]]:
         """Chooses rows of a long unit, the found ones first, and gives each its lines."""
-        order = self._order(hit, texts)
         chosen: dict[int, list[str]] = {}
-        head = 0 if hit.source_type == "manifest" and len(texts) > 1 else None
+        head = 0 if hit.source_type == "manifest" and len(hit.rows) > 1 else None
         if head is not None:
-            lines = self.focus(texts[head], int(room * HEAD_SHARE), anchor=True)
+            lines = self.focus(text_of(head), int(room * HEAD_SHARE), anchor=True)
             if lines:
                 chosen[head] = lines
                 room -= self.counter.count("\n".join(lines))
         for index in order:
             if index in chosen:
                 continue
-            need = self.counter.count(texts[index])
+            if room < MIN_UNIT_TOKENS // 2:
+                break
+            need = self.counter.count(text_of(index))
             if need + 3 <= room:
-                lines = texts[index].split("\n")
+                lines = text_of(index).split("\n")
             elif room >= MIN_UNIT_TOKENS and (not chosen or len(chosen) == 1 and head is not None):
-                lines = self.focus(texts[index], room - 3)
+                lines = self.focus(text_of(index), room - 3)
             else:
                 continue
             if lines:
@@ -234,6 +253,10 @@ class EvidenceBuilder:
     def _clean(text: str, base: str, code: bool) -> Stripped:
         stripped = strip_links(text, base=base, code=code)
         return Stripped(defuse_labels(_tidy(stripped.text)), stripped.links)
+
+
+def _links(parts: Iterable[Stripped]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(link for part in parts for link in part.links))
 
 
 def heading_of(hit: Hit) -> str:
@@ -345,7 +368,3 @@ def _with_cuts(lines: Sequence[str], kept: set[int]) -> list[str]:
 def _tidy(text: str) -> str:
     """Drops trailing blanks and runs of empty lines, which cost tokens and say nothing."""
     return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
-
-
-# What the client passes in; named so that a reader of the client sees what it is.
-MakeCounter = Callable[[], TokenCounter]

@@ -14,18 +14,15 @@ class Row:
 
     Attributes:
         id: Key of the row.
+        unit_id: Key of the unit that it belongs to.
         score: Cosine, or BM25 as a positive number: Milvus Lite reports its negative.
         fields: What was fetched with it.
     """
 
     id: str
+    unit_id: str
     score: float
     fields: Mapping[str, Any]
-
-    @property
-    def unit_id(self) -> str:
-        """Key of the unit that the row belongs to."""
-        return str(self.fields["unit_id"])
 
     @property
     def repo(self) -> str:
@@ -42,9 +39,9 @@ def best_by_unit(rows: Sequence[Row]) -> dict[str, float]:
     """Returns the best score of each unit, in rank order (rows come sorted)."""
     best: dict[str, float] = {}
     for row in rows:
-        if row.score > best.get(row.unit_id, float("-inf")):
-            best[row.unit_id] = row.score
-    return dict(sorted(best.items(), key=lambda item: -item[1]))
+        # Rows come sorted, so the first of a unit is its best.
+        best.setdefault(row.unit_id, row.score)
+    return best
 
 
 def weighted(lists: Mapping[str, Sequence[Row]], weights: Mapping[str, float]) -> dict[str, float]:

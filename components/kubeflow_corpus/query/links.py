@@ -88,6 +88,7 @@ _DEFINITION: Final = re.compile(
 )
 _BRACKET: Final = re.compile(r"\\[\[\]!\\]|!?\[|\]")
 _REFERENCE: Final = re.compile(r"\[((?:\\.|[^\[\]\\]){0,300})\]")
+_PATTERN: Final = re.compile(r"[\[\]*+|^${}\\]")
 _TRAILING: Final = ".,;:!?*_~"
 _CLOSERS: Final = {")": "(", "]": "[", "}": "{"}
 _SCHEME: Final = re.compile(r"(?:https?|ftp|mailto):", re.IGNORECASE)
@@ -364,7 +365,8 @@ def _tag(text: str, match: re.Match[str], code: bool) -> tuple[str | None, int, 
     while not (end := _TAG_END.match(text, position)):
         attribute = _ATTRIBUTE.match(text, position)
         if attribute is None or attribute.end() > limit or attribute.end() == position:
-            return None
+            # A tag that is open here may be closed by the next fragment.
+            return ("", position, links) if links else None
         position = attribute.end()
         key, value = attribute["name"].lower(), attribute["value"] or ""
         if _leads(name, key, value, code):
@@ -465,4 +467,7 @@ def _is_link(text: str, opener: tuple[int, int] | None, target: str, code: bool)
     free = position == 0 or not (text[position - 1].isalnum() or text[position - 1] in "_)]\"'")
     if _ADDRESS.match(html.unescape(target)) or re.search(r"\.(?:md|html?)\b|^[\w-]+(?:/[\w.-]+)+$", target):
         return True
-    return bool(_URLISH.search(target)) or (free and not code)
+    if _URLISH.search(target):
+        return True
+    # `[a-z0-9]([-a-z0-9]*[a-z0-9])?` is a pattern, in prose as well as in a schema.
+    return free and not code and not _PATTERN.search(target)

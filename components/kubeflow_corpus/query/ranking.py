@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 from kubeflow_corpus.query.fusion import Row, rrf, weighted
@@ -116,9 +118,10 @@ class Named:
     def bonuses(self, fields: Mapping[str, Any], preferences: Preferences) -> dict[str, float]:
         """Returns what is added to the score of a row's unit, by reason."""
         given: dict[str, float] = {}
-        if self._areas and self._areas.intersection(fields.get("product_area") or ()):
+        if self._areas and not self._areas.isdisjoint(fields.get("product_area") or ()):
             given["area"] = preferences.area
-        self._version(frozenset(fields.get("version") or ()), given, preferences)
+        if self._versions or self._majors:
+            self._version(frozenset(fields.get("version") or ()), given, preferences)
         if self._spec is DOCS:
             self._docs(fields, given, preferences)
         elif self._spec is ISSUES:
@@ -159,7 +162,12 @@ def _nearness(releases: frozenset[str], version: str) -> float:
 def is_legacy(fields: Mapping[str, Any]) -> bool:
     """Whether a page documents a superseded generation."""
     versions = fields.get("version") or ()
-    return bool(_LEGACY_PATH.search(str(fields.get("file_path", "")))) or ("v1" in versions and "v2" not in versions)
+    return ("v1" in versions and "v2" not in versions) or _is_legacy_path(str(fields.get("file_path", "")))
+
+
+@lru_cache(maxsize=8_192)
+def _is_legacy_path(path: str) -> bool:
+    return _LEGACY_PATH.search(path) is not None
 
 
 def is_release_stub(fields: Mapping[str, Any]) -> bool:
@@ -194,12 +202,17 @@ def facets(spec: CollectionSpec, rows: Iterable[Row]) -> dict[str, dict[str, int
         spec: The collection.
         rows: The best row of each candidate.
     """
-    counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS[spec.alias]}
-    for row in rows:
-        for name, counter in counts.items():
-            value = row.fields.get(name)
-            counter.update([value] if isinstance(value, str) and value else value or ())
-    return {name: dict(counter.most_common(MAX_FACET_VALUES)) for name, counter in counts.items() if counter}
+    held = [row.fields for row in rows]
+    arrays = {spec_field.name for spec_field in spec.fields if spec_field.kind == "array"}
+    counts: dict[str, dict[str, int]] = {}
+    for name in FACETS[spec.alias]:
+        values = [fields.get(name) for fields in held]
+        counter: Counter[str] = Counter(
+            chain.from_iterable(filter(None, values)) if name in arrays else filter(None, values)
+        )
+        if counter:
+            counts[name] = dict(counter.most_common(MAX_FACET_VALUES))
+    return counts
 
 
 def shingles(text: str) -> frozenset[int]:

@@ -247,7 +247,7 @@ class Reader:
 
     def _call(self, what: str, deadline: Deadline, stage: str, call: Callable[[MilvusClient, float], Result]) -> Result:
         """Calls Milvus within the deadline, again where the failure passes by itself."""
-        reloaded = False
+        reloaded = reconnected = False
         while True:
             timeout = deadline.left(stage)
             client: MilvusClient | None = None
@@ -260,7 +260,11 @@ class Reader:
                 failure, message = self._failure(what, error, deadline, stage)
                 if isinstance(failure, StoreUnavailable):
                     self._drop(client)
-                    raise failure from error
+                    # A connection that lay idle may be closed under a call; a new one tells whether the server is gone.
+                    if reconnected or deadline.passed():
+                        raise failure from error
+                    reconnected = True
+                    continue
                 if isinstance(failure, CollectionNotFound):
                     self._targets.clear()
                 if any(sign in message for sign in _NOT_LOADED) and not reloaded and client is not None:
@@ -306,8 +310,8 @@ def _load(client: MilvusClient, name: str, timeout: float) -> None:
 
 
 def _row(hit: Mapping[str, Any], sparse: bool) -> Row:
-    score = float(hit["distance"])
-    return Row(str(hit[KEY_FIELD]), abs(score) if sparse else score, hit["entity"])
+    score, fields = float(hit["distance"]), hit["entity"]
+    return Row(str(hit[KEY_FIELD]), str(fields.get("unit_id", "")), abs(score) if sparse else score, fields)
 
 
 __all__ = ["DeadlineExceeded", "Reader", "StoreError", "Target"]

@@ -19,7 +19,7 @@ from kubeflow_corpus.errors import (
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.evidence import EvidenceBuilder
 from kubeflow_corpus.query.filters import FilterValue, expression
-from kubeflow_corpus.query.fusion import Row, best_by_unit, interleave, merged
+from kubeflow_corpus.query.fusion import Row, interleave, merged
 from kubeflow_corpus.query.intent import Intent, Question, bm25_text, content_words, precisions, read
 from kubeflow_corpus.query.ranking import Ranked, coverage, facets, light_fields, overlap, rank, shingles
 from kubeflow_corpus.query.reader import Reader, Target
@@ -178,6 +178,7 @@ class _Run:
         # What the lists said of a unit: rows in the order in which they deserve to be shown, and which lists.
         self._found: dict[str, tuple[tuple[str, ...], str]] = {}
         self._cosines: dict[str, float] = {}
+        self._every_list: dict[str, list[list[Row]]] = {}
         self._policy = self._choose_policy()
         self._mode = self._choose_mode()
 
@@ -243,7 +244,7 @@ class _Run:
         texts = [question.text, *question.sides]
         lists = self._lists(texts, where)
         started = time.perf_counter()
-        self._note_found(lists)
+        self._every_list = lists
         sides = [
             question,
             *(replace(read(side), areas=question.areas, intent=question.intent) for side in question.sides),
@@ -264,15 +265,20 @@ class _Run:
         self._trace.searched(where, self._mode, fusion, self._policy, {name: found[0] for name, found in lists.items()})
         return rankings, {name: found[0] for name, found in lists.items()}
 
-    def _note_found(self, lists: Mapping[str, list[list[Row]]]) -> None:
-        ranks: dict[str, dict[str, float]] = {}
-        modes: dict[str, set[str]] = {}
+    def _note_found(self, lists: Mapping[str, list[list[Row]]], units: Sequence[str]) -> None:
+        """Keeps what the lists said of the units whose text is fetched."""
+        ranks: dict[str, dict[str, float]] = {unit: {} for unit in units}
+        modes: dict[str, set[str]] = {unit: set() for unit in units}
         for name, found in lists.items():
             for rows in found:
                 for place, row in enumerate(rows):
-                    unit = ranks.setdefault(row.unit_id, {})
-                    unit[row.id] = unit.get(row.id, 0.0) + 1 / (10 + place)
-                    modes.setdefault(row.unit_id, set()).add(name)
+                    unit = row.unit_id
+                    if unit not in ranks:
+                        continue
+                    ranks[unit][row.id] = ranks[unit].get(row.id, 0.0) + 1 / (10 + place)
+                    modes[unit].add(name)
+                    if name == "dense":
+                        self._cosines[unit] = max(row.score, self._cosines.get(unit, -1.0))
         self._found = {
             unit: (
                 tuple(sorted(rows, key=lambda row: (-rows[row], row))),
@@ -280,9 +286,6 @@ class _Run:
             )
             for unit, rows in ranks.items()
         }
-        for rows in lists.get("dense", ()):
-            for unit_id, cosine in best_by_unit(rows).items():
-                self._cosines[unit_id] = max(cosine, self._cosines.get(unit_id, -1.0))
 
     def _lists(self, texts: Sequence[str], where: str) -> dict[str, list[list[Row]]]:
         if self._mode == "bm25":
@@ -363,6 +366,7 @@ class _Run:
         wanted = order[: max(request.limit * tuning.candidates, request.limit + 5)]
         if request.rerank and self._engine.reranker is not None:
             wanted = order[: max(len(wanted), tuning.rerank_pool)]
+        self._note_found(self._every_list, wanted)
         texts = self._fetch(wanted)
         candidates = [self._hit(unit, texts[unit], rankings) for unit in wanted if unit in texts]
         candidates = self._second_stage(candidates)
