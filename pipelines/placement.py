@@ -35,7 +35,7 @@ class Policy:
             the report instead and are not tried again.
         secrets: Keys of the Secret that it sees, under the same names.
         config: Keys of the ConfigMap that it sees, under the same names.
-        catalogue: Whether it reads the catalogue.
+        catalogue: Whether it reads the catalogue, or the question set that is mounted beside it.
     """
 
     cached: bool = False
@@ -80,6 +80,7 @@ POLICIES: Final[dict[str, Policy]] = {
         timeout=_HOUR,
         secrets=(*MILVUS_SECRETS, *EMBEDDING_SECRETS),
         config=(*MILVUS_CONFIG, *EMBEDDING_CONFIG),
+        catalogue=True,
     ),
     "publish": Policy(timeout=_HOUR, secrets=MILVUS_SECRETS, config=MILVUS_CONFIG),
     # The report raises on purpose: to try it again would only say it twice.
