@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.github import serve as github
+
 ROOT = Path(__file__).parents[2]
 ROWS = """
 import json, sys
@@ -262,6 +264,7 @@ def test_an_unknown_source_is_refused_with_the_names_that_there_are(tmp_path: Pa
     assert "bees" in ran.error
 
 
+@pytest.mark.slow
 def test_a_dry_run_counts_what_would_be_fetched_and_chunked_and_writes_nothing(tmp_path: Path) -> None:
     write_site(tmp_path / "bees", hives="Look into each hive once a week.", draft="Nothing yet.")
     (tmp_path / "bees" / "docs" / "draft.md").write_text("---\ndraft: true\n---\n# Draft\n\nNothing yet.\n")
@@ -273,6 +276,7 @@ def test_a_dry_run_counts_what_would_be_fetched_and_chunked_and_writes_nothing(t
     assert not (tmp_path / "local").exists()
 
 
+@pytest.mark.slow
 def test_a_dry_run_names_a_source_that_is_not_there(tmp_path: Path) -> None:
     ran = run(tmp_path, "docs", "--catalogue", str(write_catalogue(tmp_path, bees="gone")), "--dry-run")
     assert ran.code == 1
@@ -281,3 +285,22 @@ def test_a_dry_run_names_a_source_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_wrong_word_on_the_command_line_exits_with_two(tmp_path: Path) -> None:
     assert run(tmp_path, "dox").code == 2
+
+
+@pytest.mark.slow
+def test_the_corpus_is_three_collections_and_one_that_fails_stops_no_other(tmp_path: Path) -> None:
+    write_site(tmp_path / "bees", hives="Look into each hive once a week.")
+    catalogue = write_catalogue(tmp_path, bees="bees")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "hive.py").write_text('"""Hives."""\n\nINTERVAL_DAYS = 7\n')
+    with catalogue.open("a") as file:
+        file.write("  - {name: hive-code, type: code, repo: example/hive, url: code}\n")
+        file.write("  - {name: bee-issues, type: issue, repo: example/bees}\n")
+    with github() as server:
+        ran = run(tmp_path, "corpus", "--catalogue", str(catalogue), GITHUB_API_URL=server.url)
+    assert ran.code == 1
+    assert ran.error.startswith("error: issues: source bee-issues failed at fetch: ")
+    assert ran.error.count(" failed at ") == 1, "nothing else failed"
+    assert [row[1] for row in rows(tmp_path)] == ["bees"]
+    assert "docs: 1 embedded" in ran.out
+    assert ["hive-code", "1"] in [line.split()[:2] for line in ran.out.splitlines()]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +34,7 @@ from kubeflow_corpus.steps.outcomes import (
     skip_counts,
     write_json,
 )
-from kubeflow_corpus.steps.progress import StepWatch, step
+from kubeflow_corpus.steps.progress import EVENTS_VARIABLE, StepWatch, step
 
 # Collection, as the pipelines name it, to the type of source that fills it.
 SOURCE_TYPES: Final = {"docs": "docs", "issues": "issue", "code": "code"}
@@ -98,9 +100,8 @@ def _facts(catalogue: str, collection: str, name: str, held: Outcome) -> dict[st
     # What the rows are cut to travels with the source: KFP's local runner replaces a parameter from outside a loop by
     # the item of the loop, and an artifact from outside would be part of the cache's key.
     facts = {**model_facts(held.facts), "entry": hashlib.sha256(repr(source).encode()).hexdigest()}
-    # What failed must not be served from a cache that only knows the commit: a new attempt has a new key.
-    if failed_in := held.facts.get(f"failed:{name}", ""):
-        facts["attempt_after"] = failed_in
+    if attempt_of := _attempt(held.facts.get(f"failed:{name}", "")):
+        facts["attempt"] = attempt_of
     if collection == "issues":
         return facts
     if collection == "code":
@@ -109,6 +110,18 @@ def _facts(catalogue: str, collection: str, name: str, held: Outcome) -> dict[st
         facts["repos"] = ",".join(sorted({other.repo for other in every}))
     revision = resolve_revision(source)
     return {**facts, "revision": revision.commit, "committed_at": revision.committed_at}
+
+
+def _attempt(failed_in: str) -> str:
+    """Returns what tells a new attempt from an earlier one at the same commit.
+
+    A failure that is handed on is a result like any other to KFP's cache, which cannot be told to forget it: after a
+    failure the key names the run that failed, and on a cluster a result is good for a day. The local runner removes
+    failures from its cache itself.
+    """
+    if failed_in or EVENTS_VARIABLE in os.environ:
+        return failed_in
+    return f"{datetime.now(UTC):%Y-%m-%d}"
 
 
 def fetch_source(catalogue: str, collection: str, resolved: str, target: str) -> dict[str, Any]:
@@ -181,6 +194,8 @@ def _fetch_threads(source: Source, cursor: Cursor, outcome: Outcome, folder: Pat
     end = ends[-1]
     counts.update(end.counts)
     removed = [skip.document_id for skip in end.removed]
+    if end.error is not None and not counts["documents"] and not removed:
+        raise end.error
     write_json(str(folder / THREADS_FILE), {"cursor": end.cursor.to_text(), "removed": removed})
     watch.count(**counts)
     facts = {"complete": str(end.complete), "reached_end": str(end.error is None)}

@@ -87,7 +87,7 @@ def read_state(collection: str, model: str, sources: Sequence[str], rebuild: boo
                 record = last_run(client, live) if live else None
             write_json(str(folder / CURSORS_FILE), cursors)
             failed = {f"failed:{item['source']}": record.run for item in record.failed} if record else {}
-        return replace(outcome, facts={**outcome.facts, **failed})
+        return replace(outcome, facts={**outcome.facts, **failed, "live": live})
 
     return hand_on(folder, outcome, work).metadata()
 
@@ -122,7 +122,9 @@ def plan_collection(
     folder = fresh_folder(target)
     parts = tuple(part for part in map(read_outcome, map(Path, chunks)) if part.source)
     outcome = replace(read_outcome(Path(state)).begin("plan"), sources=parts)
-    if outcome.ok and not parts:
+    # With a version that is served the run goes on, and records which sources failed; without one there is nothing
+    # to write, and an empty version would only be refused by its gate.
+    if outcome.ok and not any(part.ok for part in parts) and not (parts and outcome.facts["live"]):
         outcome = replace(outcome, status="none")
     shards: list[str] = []
 
