@@ -68,6 +68,7 @@ _ATTRIBUTE: Final = re.compile(
     r"[\s/]*(?P<name>[^\s\"'<>/=]{1,100})"
     r"(?:\s*=\s*(?P<value>\"[^\"]{0,2048}\"|'[^']{0,2048}'|\{[^{}]{0,2048}\}|[^\s\"'<>`]{1,2048}))?"
 )
+_WAITING: Final = re.compile(r"\s{0,20}=\s{0,20}[\"']?")
 _TAG_END: Final = re.compile(r"[\s/]*>")
 _URLISH: Final = re.compile(r"[/#.:?@%&\\]|\bwww\b", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"\s*(?:[./#\\]|[a-z][a-z0-9+.-]*:[/\\]|www\.)|url\s*\(", re.IGNORECASE)
@@ -361,12 +362,13 @@ def _tag(text: str, match: re.Match[str], code: bool) -> tuple[str | None, int, 
     position, limit = match.end(), match.start() + MAX_TAG
     kept: list[str] = []
     links: list[str] = []
-    words = ""
+    words = key = ""
     while not (end := _TAG_END.match(text, position)):
         attribute = _ATTRIBUTE.match(text, position)
         if attribute is None or attribute.end() > limit or attribute.end() == position:
-            # A tag that is open here may be closed by the next fragment.
-            return ("", position, links) if links else None
+            # A tag that is open here may be closed by the next fragment, and so may an attribute that is waiting.
+            waiting = _WAITING.match(text, position) if key in LINK_ATTRIBUTES else None
+            return ("", waiting.end() if waiting else position, links) if links or waiting else None
         position = attribute.end()
         key, value = attribute["name"].lower(), attribute["value"] or ""
         if _leads(name, key, value, code):

@@ -142,12 +142,13 @@ class Named:
             given["version"] = preferences.version
 
     def _docs(self, fields: Mapping[str, Any], given: dict[str, float], preferences: Preferences) -> None:
-        if not self._question.legacy and is_legacy(fields):
+        legacy, data_file = _path_says(fields.get("file_path", ""))
+        if not self._question.legacy and (legacy or _is_first_generation(fields.get("version") or ())):
             given["legacy"] = preferences.legacy
         if self._dated:
             if fields.get("release_date"):
                 given["release"] = preferences.release
-        elif is_release_stub(fields):
+        elif data_file and fields.get("release_date"):
             given["release_stub"] = preferences.release_stub
 
 
@@ -159,20 +160,14 @@ def _nearness(releases: frozenset[str], version: str) -> float:
     return 0.7 if version in releases or finest in version_precisions(version) else 0.0
 
 
-def is_legacy(fields: Mapping[str, Any]) -> bool:
-    """Whether a page documents a superseded generation."""
-    versions = fields.get("version") or ()
-    return ("v1" in versions and "v2" not in versions) or _is_legacy_path(str(fields.get("file_path", "")))
-
-
 @lru_cache(maxsize=8_192)
-def _is_legacy_path(path: str) -> bool:
-    return _LEGACY_PATH.search(path) is not None
+def _path_says(path: str) -> tuple[bool, bool]:
+    """Whether a path is that of a superseded generation, and whether it is a data file (release-info) and no page."""
+    return _LEGACY_PATH.search(path) is not None, path.endswith(".json")
 
 
-def is_release_stub(fields: Mapping[str, Any]) -> bool:
-    """Whether a unit only says when something was released (the release-info files of the website)."""
-    return bool(fields.get("release_date")) and str(fields.get("file_path", "")).endswith(".json")
+def _is_first_generation(versions: Sequence[str]) -> bool:
+    return "v1" in versions and "v2" not in versions
 
 
 def by_release_date(scores: Mapping[str, float], rows: Mapping[str, Row], question: Question) -> dict[str, float]:

@@ -13,7 +13,7 @@ from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExce
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.fusion import Row
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import check_embedded_path, disconnect, load_pymilvus, translated
+from kubeflow_corpus.store.connection import check_embedded_path, disconnect, open_client, translated
 from kubeflow_corpus.store.schema import (
     DENSE_METRIC,
     KEY_FIELD,
@@ -200,17 +200,7 @@ class Reader:
                 raise CollectionNotFound(
                     f"There is no database at {uri}", remedy="Run the ingestion first: python -m pipelines run", uri=uri
                 )
-        load_pymilvus()
-        from pymilvus import MilvusClient
-
-        return MilvusClient(
-            uri=uri,
-            user=settings.milvus_user,
-            password=settings.milvus_password.reveal(),
-            token=settings.milvus_token.reveal(),
-            db_name=settings.milvus_database,
-            timeout=timeout,
-        )
+        return open_client(settings, timeout)
 
     def _resolve(self, client: MilvusClient, spec: CollectionSpec, name: str, timeout: float) -> Target:
         # Asking for a missing alias makes pymilvus log a traceback: look into the list first.

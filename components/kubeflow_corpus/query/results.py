@@ -10,7 +10,9 @@ from typing import Any, Final
 from kubeflow_corpus.query.evidence import Evidence, EvidenceBuilder
 from kubeflow_corpus.query.fusion import Row
 from kubeflow_corpus.query.intent import Intent
+from kubeflow_corpus.query.ranking import facets
 from kubeflow_corpus.query.tuning import DEFAULT_TOKEN_BUDGET
+from kubeflow_corpus.store.schema import collection_spec
 
 # What a hit says of itself beside the fields of its collection.
 _BASE: Final = (
@@ -118,20 +120,20 @@ class SearchResult:
         collection: Alias that was searched.
         intent: What the question wants, how it was searched and why.
         hits: Units, best first.
-        facets: Counts over the candidates by field and value: what narrowing would leave.
         trace: Lists, fusion, filters, thresholds, drops and times.
         total_ms: Milliseconds of the whole search.
         filters: Filters that were applied.
         filters_inferred: What the question itself named, as preference or (when asked) as filter.
         notes: What a reader should know: a relaxed filter, a missing list.
         token_budget: Of `evidence` where no other is given.
+        candidates: The best row of every unit that was considered.
+        lists: The rows of each list, as Milvus ranked them.
     """
 
     request_id: str
     collection: str
     intent: Intent
     hits: tuple[Hit, ...]
-    facets: Mapping[str, Mapping[str, int]]
     trace: Mapping[str, Any]
     total_ms: float
     filters: Mapping[str, Any] = field(default_factory=dict)
@@ -139,6 +141,7 @@ class SearchResult:
     notes: tuple[str, ...] = ()
     token_budget: int = DEFAULT_TOKEN_BUDGET
     builder: EvidenceBuilder = field(default_factory=EvidenceBuilder, repr=False)
+    candidates: tuple[Row, ...] = field(default=(), repr=False)
     lists: Mapping[str, Sequence[Row]] = field(default_factory=dict, repr=False)
     built: dict[tuple[int, int], Evidence] = field(default_factory=dict, repr=False, compare=False)
 
@@ -157,6 +160,11 @@ class SearchResult:
         if key not in self.built:
             self.built[key] = self.builder.build(self.hits[: key[1]], key[0], self.notes)
         return self.built[key]
+
+    @property
+    def facets(self) -> dict[str, dict[str, int]]:
+        """Counts over the candidates by field and value: what narrowing would leave."""
+        return facets(collection_spec(self.collection), self.candidates)
 
     @property
     def citations(self) -> tuple[dict[str, Any], ...]:
@@ -189,7 +197,7 @@ class SearchResult:
             "citations": [dict(citation) for citation in block.citations],
             "truncated": block.truncated,
             "left_out": list(block.left_out),
-            "facets": {name: dict(counts) for name, counts in self.facets.items()},
+            "facets": self.facets,
             "filters": dict(self.filters),
             "filters_inferred": dict(self.filters_inferred),
             "notes": list(self.notes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from kubeflow_corpus.query.evidence import EvidenceBuilder
 from kubeflow_corpus.query.filters import FilterValue, expression
 from kubeflow_corpus.query.fusion import Row, interleave, merged
 from kubeflow_corpus.query.intent import Intent, Question, bm25_text, content_words, precisions, read
-from kubeflow_corpus.query.ranking import Ranked, coverage, facets, light_fields, overlap, rank, shingles
+from kubeflow_corpus.query.ranking import Ranked, coverage, light_fields, overlap, rank, shingles
 from kubeflow_corpus.query.reader import Reader, Target
 from kubeflow_corpus.query.rerank import Reranker
 from kubeflow_corpus.query.results import Hit, SearchResult
@@ -368,8 +368,9 @@ class _Run:
             wanted = order[: max(len(wanted), tuning.rerank_pool)]
         self._note_found(self._every_list, wanted)
         texts = self._fetch(wanted)
-        candidates = [self._hit(unit, texts[unit], rankings) for unit in wanted if unit in texts]
-        candidates = self._second_stage(candidates)
+        candidates = (self._hit(unit, texts[unit], rankings) for unit in wanted if unit in texts)
+        if request.rerank and self._engine.reranker is not None:
+            return self._selected(self._second_stage(self._engine.reranker, list(candidates)))
         return self._selected(candidates)
 
     def _fetch(self, units: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
@@ -395,9 +396,8 @@ class _Run:
         score = max(ranking.scores[unit] for ranking in rankings if unit in ranking.scores)
         return Hit.of(rows, own, score=score, mode=mode, matched=matched)
 
-    def _second_stage(self, candidates: list[Hit]) -> list[Hit]:
-        reranker = self._engine.reranker
-        if reranker is None or not self._request.rerank or len(candidates) < 2:
+    def _second_stage(self, reranker: Reranker, candidates: list[Hit]) -> list[Hit]:
+        if len(candidates) < 2:
             return candidates
         started = time.perf_counter()
         texts = [f"{hit.title} > {hit.section_path}\n{hit.content_text}" for hit in candidates]
@@ -411,7 +411,7 @@ class _Run:
         self._trace.data["rerank"] = [{"unit_id": hit.unit_id, "score": round(score, 4)} for hit, score in ordered]
         return [hit for hit, _ in ordered]
 
-    def _selected(self, candidates: list[Hit]) -> list[Hit]:
+    def _selected(self, candidates: Iterable[Hit]) -> list[Hit]:
         """Drops what is no answer and what says the same again, and keeps as many as were asked for."""
         request, tuning = self._request, self._engine.tuning
         threshold = tuning.thresholds[request.spec.alias]
@@ -471,7 +471,7 @@ class _Run:
             collection=request.spec.alias,
             intent=Intent(question.intent, self._mode, "; ".join(self._reasons)),
             hits=tuple(hits),
-            facets=facets(request.spec, best.values()),
+            candidates=tuple(best.values()),
             trace=self._trace.finished(total, self._mode, question, shown),
             total_ms=total,
             filters=shown,
