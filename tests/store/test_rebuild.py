@@ -350,6 +350,15 @@ def test_the_store_gate_finds_a_version_whose_list_is_broken(embedded: Store, mo
     )
 
 
+def test_many_rows_with_the_same_vector_find_each_other(embedded: Store) -> None:
+    class Same(HashEmbedder):
+        def embed(self, texts: Any, *, timeout: float | None = None) -> Any:
+            return super().embed(["the same"] * len(texts))
+
+    record = embedded.run(corpus("site", 12), embedder=Same()).all()
+    assert record.outcome == "published"
+
+
 def test_an_empty_version_is_not_served(embedded: Store) -> None:
     embedded.run(corpus("site", 2)).all()
     with pytest.raises(GateFailed, match="holds no row"):

@@ -38,6 +38,8 @@ _GROWTH_FLOOR: Final = 20
 SELF_CHECKS: Final = 3
 _SELF_CHECK_HITS: Final = 10
 _QUERY_WORDS: Final = 32
+# Cosine of a vector with itself, less what an approximate index may lose.
+_SAME_VECTOR: Final = 0.999
 
 
 @dataclass(slots=True)
@@ -185,7 +187,9 @@ def _finds_itself(client: MilvusClient, name: str, source: str, row: Mapping[str
             consistency_level="Strong",
         )
     )
-    # Rows with the same text are as good as the row itself: which of them comes first means nothing.
+    # Rows with the same text or vector are as good as the row itself: which of them comes first means nothing.
+    if by == VECTOR_FIELD and any(hit["distance"] > _SAME_VECTOR for hit in found[0]):
+        return True
     return any(
         hit["entity"]["embedding_hash"] == row["embedding_hash"]
         or hit["entity"][SEARCH_TEXT_FIELD] == row[SEARCH_TEXT_FIELD]
