@@ -21,7 +21,7 @@ def test_an_empty_environment_gives_the_defaults() -> None:
 
 def test_every_setting_is_read_from_the_variable_of_its_name() -> None:
     values = {field.name: f"http://{field.name.replace('_', '-')}.example" for field in fields(Settings)}
-    values["collection_prefix"] = "staging"
+    values |= {"collection_prefix": "staging", "dense_index": "HNSW"}
     settings = Settings.from_env({name.upper(): f"  {value} " for name, value in values.items()})
     for name, value in values.items():
         found = getattr(settings, name)
@@ -71,3 +71,13 @@ def test_secrets_compare_hash_and_pickle_by_value() -> None:
     assert len({Secret("a"), Secret("a")}) == 1
     assert bool(Secret("a")) and not Secret("")
     assert pickle.loads(pickle.dumps(Secret("a"))) == Secret("a")
+
+
+@pytest.mark.parametrize("value", ["IVF", "flat index", "0"])
+def test_an_unknown_dense_index_is_refused(value: str) -> None:
+    with pytest.raises(SettingsError, match="DENSE_INDEX"):
+        Settings.from_env({"DENSE_INDEX": value})
+
+
+def test_the_dense_index_may_be_written_in_any_case() -> None:
+    assert Settings.from_env({"DENSE_INDEX": "hnsw"}).dense_index == "HNSW"

@@ -9,6 +9,7 @@ from typing import Final
 
 from kubeflow_corpus.errors import SettingsError
 
+DENSE_INDEXES: Final = ("FLAT", "HNSW")
 DEFAULT_GITHUB_API_URL: Final = "https://api.github.com"
 
 
@@ -49,6 +50,8 @@ class Settings:
         milvus_user: ``MILVUS_USER``.
         milvus_password: ``MILVUS_PASSWORD``.
         milvus_database: ``MILVUS_DATABASE``.
+        dense_index: ``DENSE_INDEX``: ``FLAT`` (exact, the default) or ``HNSW`` (for more than some 100,000 rows on a
+            server), for versions that are created from now on.
         collection_prefix: ``COLLECTION_PREFIX``: separates environments in one Milvus.
         embeddings_url: ``EMBEDDINGS_URL``: a text-embeddings-inference service; empty is the embedded model.
         embeddings_api_key: ``EMBEDDINGS_API_KEY``.
@@ -64,6 +67,7 @@ class Settings:
     milvus_user: str = ""
     milvus_password: Secret = Secret("")
     milvus_database: str = ""
+    dense_index: str = "FLAT"
     collection_prefix: str = ""
     embeddings_url: str = ""
     embeddings_api_key: Secret = Secret("")
@@ -94,6 +98,7 @@ class Settings:
             milvus_user=text("MILVUS_USER"),
             milvus_password=Secret(text("MILVUS_PASSWORD")),
             milvus_database=text("MILVUS_DATABASE"),
+            dense_index=text("DENSE_INDEX", "FLAT").upper(),
             collection_prefix=text("COLLECTION_PREFIX"),
             embeddings_url=text("EMBEDDINGS_URL").rstrip("/"),
             embeddings_api_key=Secret(text("EMBEDDINGS_API_KEY")),
@@ -116,6 +121,12 @@ class Settings:
                     remedy=f"Set {name.upper()} to a URL such as http://host:8080, or unset it",
                     setting=name.upper(),
                 )
+        if self.dense_index not in DENSE_INDEXES:
+            raise SettingsError(
+                f"DENSE_INDEX {self.dense_index!r} is not one of {', '.join(DENSE_INDEXES)}",
+                remedy="Unset it, or set one of these",
+                setting="DENSE_INDEX",
+            )
         prefix = self.collection_prefix
         if prefix and not (prefix.isascii() and prefix.isidentifier()):
             raise SettingsError(

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 from kubeflow_corpus.errors import StoreError, StoreFull, StoreUnavailable
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connect, connected, load_pymilvus, read_with_retry, translated
+from kubeflow_corpus.store.connection import (
+    connect,
+    connected,
+    disconnect,
+    load_pymilvus,
+    read_with_retry,
+    translated,
+)
 from kubeflow_corpus.store.versions import list_versions
 
 from tests.servers.milvus_lite import MilvusLiteServer, free_port
@@ -172,3 +179,27 @@ def test_several_processes_share_a_served_database(lite_server: MilvusLiteServer
         assert len(rows_of(client, "shared_kubeflow_docs")) == 6
         for version in list_versions(client, "shared_kubeflow_docs"):
             client.drop_collection(version.name)
+
+
+def test_closing_one_client_of_an_embedded_database_leaves_the_others_open(tmp_path: Path) -> None:
+    settings = Settings(milvus_uri=str(tmp_path / "corpus.db"))
+    first, second = connect(settings), connect(settings)
+
+    disconnect(first, settings)
+
+    assert second.list_collections() == []
+    disconnect(second, settings)
+
+
+def test_the_last_client_of_an_embedded_database_gives_it_to_other_processes(tmp_path: Path) -> None:
+    settings = Settings(milvus_uri=str(tmp_path / "corpus.db"))
+    for client in [connect(settings), connect(settings)]:
+        disconnect(client, settings)
+
+    script = (
+        "from kubeflow_corpus.store.connection import connected; from kubeflow_corpus.settings import Settings\n"
+        f"with connected(Settings(milvus_uri={settings.milvus_uri!r})) as client: print(client.list_collections())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+    assert done.stdout.strip() == "[]", done.stderr

@@ -103,7 +103,7 @@ OWNERS: Final = {
     "sparkoperator.k8s.io": "kubeflow/spark-operator",
     "notebooks.kubeflow.org": "kubeflow/notebooks",
     "workspaces.kubeflow.org": "kubeflow/notebooks",
-    "modelregistry.kubeflow.org": "kubeflow/model-registry",
+    "modelregistry.kubeflow.org": "kubeflow/hub",
 }
 # Copies made for installing: rendered bundles, charts, and schemas cut down to fit a chart.
 _COPY: Final = re.compile(

@@ -249,6 +249,7 @@ def apply_collection(
                     [file for file in files if file.exists()],
                     folder,
                     embedded=settings.embedded_milvus,
+                    dense_index=settings.dense_index,
                     budget=_budget(identity_of(outcome)),
                     wait_seconds=wait_seconds,
                     announce=print,

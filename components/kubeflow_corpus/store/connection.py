@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -56,6 +58,10 @@ _TRANSIENT: Final = (
 _READ_ATTEMPTS: Final = 6
 _FIRST_PAUSE_SECONDS: Final = 0.1
 
+# Clients that this process holds of each embedded database, by its absolute path.
+_HOLDERS: Final[Counter[str]] = Counter()
+_HOLDERS_LOCK: Final = threading.Lock()
+
 
 def connect(settings: Settings) -> MilvusClient:
     """Opens Milvus.
@@ -75,18 +81,35 @@ def connect(settings: Settings) -> MilvusClient:
     uri = settings.require_milvus_uri()
     if settings.embedded_milvus:
         check_embedded_path(Path(uri))
+    with store_errors(f"Milvus at {uri}"):
+        return open_client(settings, CONNECT_TIMEOUT_SECONDS)
+
+
+def open_client(settings: Settings, timeout: float) -> MilvusClient:
+    """Opens a client without a look at the path and in Milvus's own errors: for callers that know both.
+
+    Args:
+        settings: Where Milvus is and who we are.
+        timeout: Seconds for the connection.
+
+    Returns:
+        A client; `disconnect` gives it back.
+    """
     load_pymilvus()
     from pymilvus import MilvusClient
 
-    with store_errors(f"Milvus at {uri}"):
-        return MilvusClient(
-            uri=uri,
-            user=settings.milvus_user,
-            password=settings.milvus_password.reveal(),
-            token=settings.milvus_token.reveal(),
-            db_name=settings.milvus_database,
-            timeout=CONNECT_TIMEOUT_SECONDS,
-        )
+    client = MilvusClient(
+        uri=settings.milvus_uri,
+        user=settings.milvus_user,
+        password=settings.milvus_password.reveal(),
+        token=settings.milvus_token.reveal(),
+        db_name=settings.milvus_database,
+        timeout=timeout,
+    )
+    if settings.embedded_milvus:
+        with _HOLDERS_LOCK:
+            _HOLDERS[os.path.abspath(settings.milvus_uri)] += 1
+    return client
 
 
 def load_pymilvus() -> None:
@@ -120,9 +143,18 @@ def _silence() -> None:
 
 
 def disconnect(client: MilvusClient, settings: Settings) -> None:
-    """Closes a client, and gives an embedded database free for other processes (`close` alone does not)."""
+    """Closes a client, and gives an embedded database free for other processes (`close` alone does not).
+
+    All clients of one path in a process share one embedded server: the last of them ends it.
+    """
     client.close()
     if settings.embedded_milvus:
+        path = os.path.abspath(settings.milvus_uri)
+        with _HOLDERS_LOCK:
+            _HOLDERS[path] -= 1
+            if _HOLDERS[path] > 0:
+                return
+            del _HOLDERS[path]
         from milvus_lite.server_manager import server_manager_instance
 
         server_manager_instance.release_server(settings.milvus_uri)
@@ -223,6 +255,8 @@ def store_errors(what: str) -> Iterator[None]:
         StoreError: One of its kinds, with the remedy.
     """
     import grpc  # type: ignore[import-untyped]
+
+    load_pymilvus()
     from pymilvus.exceptions import MilvusException
 
     try:
