@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 from kubeflow_corpus.query.fusion import Row, rrf, weighted
 from kubeflow_corpus.query.intent import Question, precisions
-from kubeflow_corpus.query.tuning import Fusion, Policy, Preferences
+from kubeflow_corpus.query.tuning import MAX_LIMIT, Fusion, Policy, Preferences
 from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES, CollectionSpec
 from kubeflow_corpus.terms import version_precisions
 
@@ -76,6 +76,7 @@ def rank(
     policy: Policy,
     fusion: Fusion,
     preferences: Preferences,
+    wanted: int = MAX_LIMIT,
 ) -> Ranked:
     """Fuses lists and adds preferences.
 
@@ -86,6 +87,7 @@ def rank(
         policy: Weights of the lists.
         fusion: How they become one.
         preferences: The bonuses.
+        wanted: Units whose order matters; what cannot come among them is not looked at closely.
     """
     weights = {"dense": policy.dense_weight, "bm25": 1 - policy.dense_weight}
     fused = weighted(lists, weights) if fusion == "weighted" else rrf(lists, weights, policy.rrf_k)
@@ -94,12 +96,25 @@ def rank(
         for row in found:
             rows.setdefault(row.unit_id, row)
     named = Named(question, spec)
-    bonuses = {unit: bonus for unit, row in rows.items() if (bonus := named.bonuses(row.fields, preferences))}
-    scores = {unit: score + sum(bonuses.get(unit, {}).values()) for unit, score in fused.items()}
-    ordered = dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+    floor = _floor(fused, wanted, named.most(preferences))
+    bonuses = {
+        unit: bonus
+        for unit, score in fused.items()
+        if score >= floor and (bonus := named.bonuses(rows[unit].fields, preferences))
+    }
+    scores = dict(fused)
+    for unit, bonus in bonuses.items():
+        scores[unit] += sum(bonus.values())
+    ordered = dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))) if bonuses else scores
     if question.intent == "temporal" and spec is DOCS:
         ordered = by_release_date(ordered, rows, question)
     return Ranked(ordered, fused, rows, bonuses)
+
+
+def _floor(fused: Mapping[str, float], wanted: int, most: float) -> float:
+    """Returns the score below which no preference brings a unit among the wanted ones, with room for demoted ones."""
+    depth = 2 * wanted + 40
+    return next(islice(fused.values(), depth, None), 0.0) - most
 
 
 class Named:
@@ -114,6 +129,17 @@ class Named:
         self._versions = precisions(tuple(version for version in question.versions if version not in majors))
         self._dated = question.intent in ("release_date", "temporal")
         self._names = frozenset(name.lower().strip("()").rpartition(".")[2] for name in question.identifiers)
+
+    def most(self, preferences: Preferences) -> float:
+        """Returns the most that can be added to the score of any unit."""
+        possible = (
+            (preferences.area, bool(self._areas)),
+            (preferences.version, bool(self._versions or self._majors)),
+            (preferences.release, self._dated),
+            (preferences.resolved, self._spec is ISSUES),
+            (preferences.kind, bool(self._names) and self._spec is CODE),
+        )
+        return sum(bonus for bonus, given in possible if given)
 
     def bonuses(self, fields: Mapping[str, Any], preferences: Preferences) -> dict[str, float]:
         """Returns what is added to the score of a row's unit, by reason."""

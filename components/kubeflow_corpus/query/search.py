@@ -258,6 +258,7 @@ class _Run:
                 self._policy,
                 fusion,
                 self._engine.tuning.preferences,
+                request.limit * self._engine.tuning.candidates + len(request.exclude),
             )
             for index, side in enumerate(sides)
         ]

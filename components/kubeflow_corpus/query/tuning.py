@@ -91,10 +91,10 @@ class Tuning:
     fusion: Fusion = "weighted"
     policies: Mapping[IntentName, Policy] = field(
         default_factory=lambda: {
-            "comparison": Policy("hybrid", pool=300, dense_weight=0.6),
-            "release_date": Policy("bm25", pool=200, dense_weight=0.3),
+            "comparison": Policy("hybrid", pool=150, dense_weight=0.6),
+            "release_date": Policy("bm25", pool=100, dense_weight=0.3),
             "temporal": Policy("bm25", pool=300, dense_weight=0.3),
-            "exact": Policy("bm25", pool=200, dense_weight=0.3),
+            "exact": Policy("bm25", pool=100, dense_weight=0.3),
             "conceptual": Policy("hybrid", pool=200, dense_weight=0.6),
             "general": Policy("hybrid", pool=200, dense_weight=0.6),
         }
