@@ -145,3 +145,15 @@ def test_over_any_text_evidence_keeps_its_contract(text: str, budget: int, sourc
 @pytest.mark.parametrize("kept", ["httpGet", "trainer.kubeflow.org/v1alpha1", "s3://bucket/key", "pvc://claim"])
 def test_identifiers_survive(kept: str) -> None:
     assert kept in builder().build([hit(f"set {kept} here")], 500).text
+
+
+def test_a_long_thread_shows_its_fix_even_where_the_fix_shares_no_word_with_the_question() -> None:
+    log = "\n".join(f"level=info msg=step {number} of the queue" for number in range(300))
+    problem = f"Pods stay Pending\nProblem (the author):\n{log}\nError: FailedScheduling"
+    text = f"{problem}\nResolution (a maintainer):\nSet a toleration."
+    thread = hit(text, unit="issues:a/b/1", source_type="issue")
+
+    block = builder("pending", "failedscheduling").build([thread], 400)
+
+    assert "FailedScheduling" in block.text
+    assert "Set a toleration." in block.text

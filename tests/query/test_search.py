@@ -278,3 +278,11 @@ def test_the_command_is_readable_in_100_columns(
     assert json.loads(capsys.readouterr().out)["hits"][0]["kind"] == "CustomResourceDefinition"
     assert main(["search", "docs", "x", "--state", "open"]) == 1
     assert "has no filter 'state'" in capsys.readouterr().err
+
+
+def test_a_comparison_of_two_releases_begins_with_a_page_of_each(client: CorpusClient) -> None:
+    result = client.search_docs("compare the katib version in 1.9 and 1.10", limit=4)
+
+    assert result.intent.name == "comparison"
+    first, second = (set(hit.version) for hit in result.hits[:2])
+    assert ("1.9" in first and "1.10" in second) or ("1.10" in first and "1.9" in second)

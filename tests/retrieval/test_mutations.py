@@ -141,7 +141,7 @@ def dates_upside_down(patch: Patch) -> None:
 
 
 def one_side_of_a_comparison(patch: Patch) -> None:
-    patch.setattr(search, "interleave", lambda rankings: list(rankings[-1]))
+    patch.setattr(search, "interleave", lambda rankings: list(rankings[0]))
 
 
 BREAKS: dict[str, Break] = {

@@ -42,6 +42,8 @@ MAX_TOKEN_CHARACTERS: Final = 12
 MAX_ROWS_READ: Final = 40
 # Of a unit with many views, this share of its tokens goes to the row that says what it is.
 HEAD_SHARE: Final = 0.25
+# How the resolution of a thread begins in its main row.
+RESOLUTION: Final = "\nResolution ("
 _LABEL: Final = re.compile(r"[\[\uff3b]\s*(c\s*\d+)\s*[\]\uff3d]", re.IGNORECASE)
 _FENCE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})")
 
@@ -178,6 +180,10 @@ class EvidenceBuilder:
     def _rows(self, hit: Hit, text_of: Callable[[int], str], order: Sequence[int], room: int) -> dict[int, list[str]]:
         """Chooses rows of a long unit, the found ones first, and gives each its lines."""
         chosen: dict[int, list[str]] = {}
+        if hit.source_type == "issue" and (lines := self._thread(text_of(0), room)):
+            # The main row of a thread is both halves of the answer; what is left goes to other comments.
+            chosen[0] = lines
+            room -= self.counter.count("\n".join(lines)) + 3
         head = 0 if hit.source_type == "manifest" and len(hit.rows) > 1 else None
         if head is not None:
             lines = self.focus(text_of(head), int(room * HEAD_SHARE), anchor=True)
@@ -200,6 +206,19 @@ class EvidenceBuilder:
                 chosen[index] = lines
                 room -= self.counter.count("\n".join(lines)) + 3
         return chosen
+
+    def _thread(self, text: str, room: int) -> list[str]:
+        """Returns the problem and the resolution of a thread: a fix often shares no word with the symptom."""
+        place = text.find(RESOLUTION)
+        if place < 0 or room < MIN_UNIT_TOKENS:
+            return []
+        problem, solution = text[:place].rstrip("\n"), text[place + 1 :]
+        share = min(room // 2, self.counter.count(solution) + 3)
+        return [*self._fitting(problem, room - share), *self._fitting(solution, share, anchor=True)]
+
+    def _fitting(self, text: str, room: int, *, anchor: bool = False) -> list[str]:
+        fits = self.counter.count(text) + 3 <= room
+        return text.split("\n") if fits else self.focus(text, room, anchor=anchor)
 
     def _order(self, hit: Hit, texts: Sequence[str]) -> list[int]:
         """Returns the rows of a unit in the order in which they deserve to be shown."""

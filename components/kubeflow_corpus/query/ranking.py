@@ -14,6 +14,7 @@ from kubeflow_corpus.query.fusion import Row, rrf, weighted
 from kubeflow_corpus.query.intent import Question, precisions
 from kubeflow_corpus.query.tuning import MAX_LIMIT, Fusion, Policy, Preferences
 from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES, CollectionSpec
+from kubeflow_corpus.symptoms import THREAD_STANDING, thread_standing
 from kubeflow_corpus.terms import version_precisions
 
 # Which fields are counted for the caller, by collection.
@@ -44,7 +45,6 @@ _OLDEST: Final = re.compile(r"\b(?:first|oldest|earliest)\b", re.IGNORECASE)
 _LEGACY_PATH: Final = re.compile(r"(?:^|[/_-])(?:legacy|deprecated)(?:[/_.-]|$)", re.IGNORECASE)
 _SHINGLE: Final = 3
 _SHINGLE_WORDS: Final = 400
-_COMPLETED: Final = "completed"
 
 
 def light_fields(spec: CollectionSpec) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ class Named:
         """Returns the most that can be added to the score of any unit."""
         possible = (
             (preferences.area, bool(self._areas)),
-            (preferences.version, bool(self._versions or self._majors)),
+            (self._version_bonus(preferences), bool(self._versions or self._majors)),
             (preferences.release, self._dated),
             (preferences.resolved, self._spec is ISSUES),
             (preferences.kind, bool(self._names) and self._spec is CODE),
@@ -151,21 +151,26 @@ class Named:
         if self._spec is DOCS:
             self._docs(fields, given, preferences)
         elif self._spec is ISSUES:
-            if fields.get("resolved") or fields.get("state_reason") == _COMPLETED:
-                given["resolved"] = preferences.resolved
+            given["resolved"] = preferences.resolved * _standing(
+                bool(fields.get("resolved")), str(fields.get("state") or ""), str(fields.get("state_reason") or "")
+            )
         elif self._names and self._names.intersection(
             str(fields.get(name, "")).lower().rpartition(".")[2] for name in ("kind", "resource_name", "symbol")
         ):
             given["kind"] = preferences.kind
         return given
 
+    def _version_bonus(self, preferences: Preferences) -> float:
+        one_side = self._question.intent == "comparison" and not self._question.sides
+        return preferences.side_version if one_side else preferences.version
+
     def _version(self, held: frozenset[str], given: dict[str, float], preferences: Preferences) -> None:
         releases = frozenset(version for version in held if not re.fullmatch(r"v\d+", version))
         if self._versions and releases:
             near = max(_nearness(releases, version) for version in self._versions)
-            given["version"] = near * preferences.version if near else preferences.other_version
+            given["version"] = near * self._version_bonus(preferences) if near else preferences.other_version
         elif self._majors and held & self._majors:
-            given["version"] = preferences.version
+            given["version"] = self._version_bonus(preferences)
 
     def _docs(self, fields: Mapping[str, Any], given: dict[str, float], preferences: Preferences) -> None:
         legacy, data_file = _path_says(fields.get("file_path", ""))
@@ -190,6 +195,15 @@ def _nearness(releases: frozenset[str], version: str) -> float:
 def _path_says(path: str) -> tuple[bool, bool]:
     """Whether a path is that of a superseded generation, and whether it is a data file (release-info) and no page."""
     return _LEGACY_PATH.search(path) is not None, path.endswith(".json")
+
+
+@lru_cache(maxsize=64)
+def _standing(resolved: bool, state: str, reason: str) -> float:
+    """Returns how a thread's standing counts: 1 for one that holds its fix, 0 for an open one, -1 for a duplicate."""
+    open_one, best = THREAD_STANDING["open"], THREAD_STANDING["resolved"]
+    return round(
+        (thread_standing(resolved=resolved, state=state, state_reason=reason) - open_one) / (best - open_one), 4
+    )
 
 
 def _is_first_generation(versions: Sequence[str]) -> bool:

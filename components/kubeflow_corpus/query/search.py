@@ -42,7 +42,16 @@ from kubeflow_corpus.query.tuning import (
     Tuning,
 )
 from kubeflow_corpus.query.vectors import QueryVectors
-from kubeflow_corpus.store.schema import DOCS, MAX_WINDOW, CollectionSpec, check_model, keys_filter, strip_controls
+from kubeflow_corpus.store.schema import (
+    DOCS,
+    ISSUES,
+    MAX_WINDOW,
+    CollectionSpec,
+    check_model,
+    keys_filter,
+    strip_controls,
+)
+from kubeflow_corpus.symptoms import stable_text
 from kubeflow_corpus.tokens import TokenCounter
 
 # Of a unit with more rows than this (a CRD with thousands of fields) the rest is read by `get_unit` only.
@@ -241,13 +250,13 @@ class _Run:
         """Searches the question, and each side of a comparison, and ranks each."""
         request, question = self._request, self._question
         where = expression(filters, request.visibility)
-        texts = [question.text, *question.sides]
+        texts = [self._asked(text) for text in (question.text, *question.sides)]
         lists = self._lists(texts, where)
         started = time.perf_counter()
         self._every_list = lists
         sides = [
             question,
-            *(replace(read(side), areas=question.areas, intent=question.intent) for side in question.sides),
+            *(replace(read(side), areas=question.areas, intent=question.intent, sides=()) for side in question.sides),
         ]
         fusion = request.fusion or self._engine.tuning.fusion
         rankings = [
@@ -287,6 +296,13 @@ class _Run:
             )
             for unit, rows in ranks.items()
         }
+
+    def _asked(self, text: str) -> str:
+        """Returns a question as the index of its collection reads texts."""
+        if self._request.spec is not ISSUES:
+            return text
+        # Pod names, hashes and times of the person who asks stand in no thread. A question of nothing else stays.
+        return stable_text(text).strip() or text
 
     def _lists(self, texts: Sequence[str], where: str) -> dict[str, list[list[Row]]]:
         if self._mode == "bm25":
@@ -360,7 +376,8 @@ class _Run:
 
     def _hits(self, rankings: list[Ranked]) -> list[Hit]:
         request, tuning = self._request, self._engine.tuning
-        order = interleave([[*ranking.scores] for ranking in rankings]) if len(rankings) > 1 else [*rankings[0].scores]
+        # The sides of a comparison come before the question as a whole, which often finds what is on neither.
+        order = interleave([[*ranking.scores] for ranking in (*rankings[1:], rankings[0])])
         for unit in request.exclude.intersection(order):
             self._trace.drop(unit, "excluded by the caller")
         order = [unit for unit in order if unit not in request.exclude]

@@ -42,16 +42,19 @@ class Preferences:
     Attributes:
         area: A unit of a product that the question names.
         version: A unit of a version that the question names.
+        side_version: The same on one side of a comparison of versions, where a unit of no version is no side at all.
         other_version: A unit of other versions than those that the question names.
         legacy: A page of a superseded generation (Pipelines v1), unless the question names it.
         release_stub: A unit that only says when something was released, unless the question asks for that.
         release: A dated unit, where the question asks for dates.
-        resolved: A thread that was closed as completed.
+        resolved: A thread that holds its resolution; a closed one without gets a little, a duplicate loses as much
+            (`kubeflow_corpus.symptoms.THREAD_STANDING`).
         kind: A Kubernetes object of the kind, or a symbol of the name, that the question writes out.
     """
 
     area: float = 0.10
     version: float = 0.15
+    side_version: float = 0.45
     other_version: float = -0.04
     legacy: float = -0.20
     release_stub: float = -0.25
