@@ -29,8 +29,8 @@ from tests.servers.milvus_lite import MilvusLiteServer
 from tests.store.synthetic import rows_of
 from tests.store.writer import Job, documents, start
 
-# Kills of each kind of run on each backend; more by hand: CRASH_KILLS=60.
-KILLS = int(os.environ.get("CRASH_KILLS", "12"))
+# Kills of each kind of run on each backend, 24 in all; more by hand: CRASH_KILLS=60.
+KILLS = int(os.environ.get("CRASH_KILLS", "6"))
 RUN_SECONDS = 120
 
 
@@ -218,7 +218,7 @@ def test_a_run_that_is_killed_around_any_of_its_writes_is_finished_by_the_next_o
     tmp_path: Path, mode: Mode, capsys: pytest.CaptureFixture[str]
 ) -> None:
     subject = Subject(str(tmp_path / "corpus.db"), tmp_path, f"s{mode[0]}", mode)
-    step = int(os.environ.get("CRASH_STEP", "5"))
+    step = int(os.environ.get("CRASH_STEP", "8"))
     died = True
     for call in range(0, 1000, step):
         died = False
