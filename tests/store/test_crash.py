@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connected
+from kubeflow_corpus.store.connection import connect, connected, disconnect
 from kubeflow_corpus.store.gate import check_version
 from kubeflow_corpus.store.lease import Claim
 from kubeflow_corpus.store.plan import Mode
@@ -51,26 +51,28 @@ class Readers:
         self._must = frozenset(must)
 
     def __enter__(self) -> Readers:
+        # Opened here and not in the thread: one that dies says nothing.
+        self._client = connect(self._settings)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+        disconnect(self._client, self._settings)
 
     def _read(self) -> None:
-        with connected(self._settings) as client:
-            while not self._stop.is_set():
-                must = self._must
-                try:
-                    found = read_documents(client, self._served)
-                except Exception as error:  # noqa: BLE001 - a reader must never fail, for whatever reason
-                    self.errors.append(error)
-                    continue
-                self.reads += 1
-                # What must be there may have grown smaller during the read, never larger.
-                if missing := (must & self._must) - found:
-                    self.lost.append(set(missing))
+        while not self._stop.is_set():
+            must = self._must
+            try:
+                found = read_documents(self._client, self._served)
+            except Exception as error:  # noqa: BLE001 - a reader must never fail, for whatever reason
+                self.errors.append(error)
+                continue
+            self.reads += 1
+            # What must be there may have grown smaller during the read, never larger.
+            if missing := (must & self._must) - found:
+                self.lost.append(set(missing))
 
 
 def read_documents(client: Any, served: str) -> set[str]:
