@@ -220,7 +220,7 @@ def test_a_run_that_is_killed_around_any_of_its_writes_is_finished_by_the_next_o
     tmp_path: Path, mode: Mode, capsys: pytest.CaptureFixture[str]
 ) -> None:
     subject = Subject(str(tmp_path / "corpus.db"), tmp_path, f"s{mode[0]}", mode)
-    step = int(os.environ.get("CRASH_STEP", "8"))
+    step = int(os.environ.get("CRASH_STEP", "5"))
     died = True
     for call in range(0, 1000, step):
         died = False
