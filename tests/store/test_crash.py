@@ -25,7 +25,7 @@ from kubeflow_corpus.store.plan import Mode
 from kubeflow_corpus.store.schema import DOCS, served_name
 from kubeflow_corpus.store.versions import list_versions, live_name
 
-from tests.servers.milvus_lite import MilvusLiteServer
+from tests.servers.milvus_lite import MilvusLiteServer, milvus_lite_server
 from tests.store.synthetic import rows_of
 from tests.store.writer import Job, documents, start
 
@@ -185,8 +185,15 @@ def run_kills(subject: Subject, kill: Callable[[], None], readers: Readers | Non
 def uri_of(request: pytest.FixtureRequest, backend: str, folder: Path) -> str:
     if backend == "embedded":
         return str(folder / "corpus.db")
-    server: MilvusLiteServer = request.getfixturevalue("lite_server")
+    server: MilvusLiteServer = request.getfixturevalue("own_server")
     return server.uri
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[MilvusLiteServer]:
+    """A server of this test alone: killed clients leave connections behind that other tests must not meet."""
+    with milvus_lite_server(tmp_path / "served") as server:
+        yield server
 
 
 @pytest.mark.slow
