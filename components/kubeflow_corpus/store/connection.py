@@ -81,8 +81,15 @@ def connect(settings: Settings) -> MilvusClient:
     uri = settings.require_milvus_uri()
     if settings.embedded_milvus:
         check_embedded_path(Path(uri))
-    with store_errors(f"Milvus at {uri}"):
-        return open_client(settings, CONNECT_TIMEOUT_SECONDS)
+    what = f"Milvus at {uri}"
+    try:
+        with store_errors(what):
+            return open_client(settings, CONNECT_TIMEOUT_SECONDS)
+    except StoreUnavailable:
+        # gRPC shares its connections within a process, and one that a server closed while nobody used it fails the
+        # first caller after a pause. A server that is really down fails the second try as well.
+        with store_errors(what):
+            return open_client(settings, CONNECT_TIMEOUT_SECONDS)
 
 
 def open_client(settings: Settings, timeout: float) -> MilvusClient:
