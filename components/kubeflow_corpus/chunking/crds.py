@@ -109,7 +109,8 @@ OWNERS: Final = {
 _COPY: Final = re.compile(
     r"(^|/)(charts?|install|hack|minimal|bundle|test|tests|examples?)/|-minimal|_minimal|\.minimal"
 )
-_NAME: Final = re.compile(r"^ {1,4}name: [\"']?([a-z0-9][a-z0-9.-]*\.[a-z0-9.-]+)[\"']?\s*$", re.MULTILINE)
+# The first part has no dot, so that there is one way to match: whatever has to be tried again is tried for ever.
+_NAME: Final = re.compile(r"^ {1,4}name: [\"']?([a-z0-9][a-z0-9-]*\.[a-z0-9.-]+)[\"']?\s*$", re.MULTILINE)
 _VERSION: Final = re.compile(r"(?:name|version): [\"']?(v\d+(?:(?:alpha|beta)\d+)?)[\"']?\s*\n")
 _VERSION_INDENT: Final = 12
 _IS_CRD: Final = re.compile(rf"^kind: [\"']?{KIND}[\"']?\s*$", re.MULTILINE)

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from kubeflow_corpus.chunking import generated, grammars
+from kubeflow_corpus.chunking.grammars import text_of
 from kubeflow_corpus.records import Document
 from kubeflow_corpus.terms import identifier_parts
 
@@ -24,7 +25,9 @@ _MAX_BYTES: Final = 1_000_000
 _TAG: Final = re.compile(r'json:"([^",]*)((?:,[^"]*)?)"')
 _DEFAULT_NAME: Final = re.compile(r"[dD]efault[A-Z_]")
 _DEFAULT_OF: Final = re.compile(r"default value (?:of|for) `?([\w.]+)`?")
+_MOST_OF_A_NAME: Final = 20
 _LITERAL: Final = re.compile(r"^(?:\w+\()?(\"[^\"]*\"|`[^`]*`|-?[\d.]+|true|false)\)?$")
+_COMMENT_MARKS: Final = re.compile(r"^\s*(//|/\*+|\*/|\*)\s?|\*/\s*$")
 _MARKED_DEFAULT: Final = re.compile(r"\+(?:kubebuilder:)?default:?=(.*)")
 _MARKED_ENUM: Final = re.compile(r"\+kubebuilder:validation:Enum=(.*)")
 # Go types of Kubernetes that a reader knows by their JSON form.
@@ -110,6 +113,9 @@ class GoTypes:
         values: Constants of a named type, by folder and type: the values of an enum.
         constants: All constants by name, to follow one that names another.
         defaults: Constants called ``Default...``, by their words.
+        documented: Those whose comment says of which field they are the default: by the last part of its path, with
+            the path.
+        folders: Folders that declare a type, by its name.
     """
 
     structs: dict[tuple[str, str], GoStruct] = field(default_factory=dict)
@@ -117,6 +123,17 @@ class GoTypes:
     values: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     constants: dict[str, GoConstant] = field(default_factory=dict)
     defaults: dict[frozenset[str], list[GoConstant]] = field(default_factory=dict)
+    documented: dict[str, list[tuple[str, GoConstant]]] = field(default_factory=dict)
+    folders: dict[str, set[str]] = field(default_factory=dict)
+
+    def add_default(self, constant: GoConstant) -> None:
+        """Adds a constant that is called like a default."""
+        self.defaults.setdefault(words(constant.name), []).append(constant)
+        match = _DEFAULT_OF.search(constant.doc)
+        path = match.group(1).rstrip(".") if match else ""
+        known = self.documented.setdefault(path.rpartition(".")[2], []) if "." in path else []
+        if "." in path and len(known) < _MOST_OF_A_NAME:
+            known.append((path, constant))
 
     def root(self, kind: str, version: str) -> GoStruct | None:
         """Returns the struct of a Kubernetes kind in a folder that is named like the API version."""
@@ -168,11 +185,9 @@ class GoTypes:
             name: Go name of the field.
             path: Path of the field in the object, ``spec.parallelTrialCount``.
         """
-        for constants in self.defaults.values():
-            for constant in constants:
-                match = _DEFAULT_OF.search(constant.doc)
-                if match and path.endswith(match.group(1).rstrip(".")) and "." in match.group(1):
-                    return constant
+        for end, constant in self.documented.get(path.rpartition(".")[2], ()):
+            if path.endswith(end):
+                return constant
         wanted = words(name)
         # One word is no name: `DefaultTimeout` belongs to any of a dozen fields.
         named = self.defaults.get(wanted, []) if len(wanted) > 1 else []
@@ -184,9 +199,7 @@ class GoTypes:
         if not dot:
             return owner.folder, local
         imported = dict(owner.imports).get(package, package)
-        folders = {folder for folder, struct in self.structs if struct == local}
-        folders |= {folder for folder, alias in self.aliases if alias == local}
-        fitting = [folder for folder in sorted(folders) if imported.endswith("/" + folder)]
+        fitting = [folder for folder in sorted(self.folders.get(local, ())) if imported.endswith("/" + folder)]
         return (fitting[0] if fitting else imported), local
 
 
@@ -231,51 +244,64 @@ def add_go_file(types: GoTypes, document: Document) -> None:
         return
     if generated.exclusion(document.path, text, generated=bool(document.metadata.get("generated"))):
         return
-    root = grammars.parse("go", text.encode("utf-8", "replace")).root_node
+    data = text.encode("utf-8", "replace")
+    tree = grammars.parse("go", data)
+    if tree is None:
+        return
+    root = tree.root_node
     folder = str(PurePosixPath(document.path).parent)
-    imports = tuple(_imports(root))
-    for node in root.named_children:
+    imports = tuple(_imports(data, root))
+    for node, comments in _commented(root):
         if node.type == "type_declaration":
-            for spec in node.named_children:
-                _add_type(types, spec, node, folder, document.path, imports)
+            for spec, own in _commented(node):
+                above = comments if node.named_child_count == 1 else own
+                _add_type(types, data, spec, above, folder, document.path, imports)
         elif node.type in ("const_declaration", "var_declaration"):
-            _add_constants(types, node, folder, document.path)
+            _add_constants(types, data, node, comments, folder, document.path)
 
 
-def _imports(root: Node) -> Iterator[tuple[str, str]]:
+def _imports(data: bytes, root: Node) -> Iterator[tuple[str, str]]:
     for node in root.named_children:
         if node.type != "import_declaration":
             continue
         specs = [spec for child in node.named_children for spec in (child, *child.named_children)]
         for spec in specs:
             if spec.type == "import_spec":
-                path = _text(spec.child_by_field_name("path")).strip('"`')
-                yield _text(spec.child_by_field_name("name")) or path.rpartition("/")[2], path
+                path = text_of(spec.child_by_field_name("path"), data).strip('"`')
+                yield text_of(spec.child_by_field_name("name"), data) or path.rpartition("/")[2], path
 
 
 def _add_type(
-    types: GoTypes, spec: Node, declaration: Node, folder: str, path: str, imports: tuple[tuple[str, str], ...]
+    types: GoTypes,
+    data: bytes,
+    spec: Node,
+    comments: list[Node],
+    folder: str,
+    path: str,
+    imports: tuple[tuple[str, str], ...],
 ) -> None:
-    name, value = _text(spec.child_by_field_name("name")), spec.child_by_field_name("type")
+    name, value = text_of(spec.child_by_field_name("name"), data), spec.child_by_field_name("type")
     if not name or value is None:
         return
     if value.type != "struct_type":
-        types.aliases.setdefault((folder, name), _text(value))
+        types.aliases.setdefault((folder, name), text_of(value, data))
+        types.folders.setdefault(name, set()).add(folder)
         return
     body = next((child for child in value.named_children if child.type == "field_declaration_list"), None)
-    fields = tuple(_fields(body)) if body is not None else ()
-    doc, _ = _comment(declaration if declaration.named_child_count == 1 else spec)
+    fields = tuple(_fields(data, body)) if body is not None else ()
+    doc, _ = _doc(data, comments)
     types.structs.setdefault((folder, name), GoStruct(name, folder, path, doc, fields, imports))
+    types.folders.setdefault(name, set()).add(folder)
 
 
-def _fields(body: Node) -> Iterator[GoField]:
-    for node in body.named_children:
+def _fields(data: bytes, body: Node) -> Iterator[GoField]:
+    for node, comments in _commented(body):
         if node.type != "field_declaration":
             continue
-        tag = _TAG.search(_text(node.child_by_field_name("tag")))
-        type_text = re.sub(r"\s+", " ", _text(node.child_by_field_name("type")))
-        names = [_text(name) for name in node.children_by_field_name("name")]
-        doc, markers = _comment(node)
+        tag = _TAG.search(text_of(node.child_by_field_name("tag"), data))
+        type_text = re.sub(r"\s+", " ", text_of(node.child_by_field_name("type"), data))
+        names = [text_of(name, data) for name in node.children_by_field_name("name")]
+        doc, markers = _doc(data, comments)
         options = tag.group(2) if tag else ""
         json = tag.group(1) if tag else ""
         if json == "-" or (names and not tag):
@@ -285,48 +311,52 @@ def _fields(body: Node) -> Iterator[GoField]:
         yield GoField(name, "" if "inline" in options else json, type_text, doc, markers, optional)
 
 
-def _comment(node: Node) -> tuple[str, tuple[str, ...]]:
-    """Returns the comment right above a node as one line, and its markers."""
-    lines: list[str] = []
-    above, row = node.prev_sibling, node.start_point.row
-    while above is not None and above.type in ("comment", "\n", ";"):
-        if above.type == "comment":
-            if above.end_point.row != row - 1 or _trails(above):
-                break
-            row = above.start_point.row
-            lines[:0] = _text(above).split("\n")
-        above = above.prev_sibling
-    stripped = [re.sub(r"^\s*(//|/\*+|\*/|\*)\s?|\*/\s*$", "", line).strip() for line in lines]
+def _commented(block: Node) -> Iterator[tuple[Node, list[Node]]]:
+    """Yields what a node holds, each with the comments right above it; one that stands behind code is not above."""
+    comments: list[Node] = []
+    busy = -1
+    for child in block.children:
+        row = child.start_point.row
+        if child.type in ("\n", ";"):
+            continue
+        if comments and comments[-1].end_point.row != row - 1:
+            comments = []
+        if child.type != "comment":
+            yield child, comments
+            comments, busy = [], child.end_point.row
+        elif row == busy:
+            comments = []
+        else:
+            comments.append(child)
+
+
+def _doc(data: bytes, comments: list[Node]) -> tuple[str, tuple[str, ...]]:
+    """Returns comments as one line, and the markers in them."""
+    lines = [line for comment in comments for line in text_of(comment, data).split("\n")]
+    stripped = [_COMMENT_MARKS.sub("", line).strip() for line in lines]
     markers = tuple(line for line in stripped if line.startswith("+"))
     return " ".join(line for line in stripped if line and not line.startswith("+")), markers
 
 
-def _trails(comment: Node) -> bool:
-    """Whether a comment stands behind code on its line."""
-    before = comment.prev_sibling
-    while before is not None and before.type in ("\n", ";"):
-        before = before.prev_sibling
-    return before is not None and before.type != "comment" and before.end_point.row == comment.start_point.row
-
-
-def _add_constants(types: GoTypes, declaration: Node, folder: str, path: str) -> None:
+def _add_constants(
+    types: GoTypes, data: bytes, declaration: Node, comments: list[Node], folder: str, path: str
+) -> None:
     groups = [child for child in declaration.named_children if child.type == "var_spec_list"]
-    specs = (groups[0] if groups else declaration).named_children
-    for spec in specs:
+    single = declaration.named_child_count == 1 and not groups
+    for spec, own in _commented(groups[0] if groups else declaration):
         names = [name for name in spec.children_by_field_name("name") if name.type == "identifier"]
         value = spec.child_by_field_name("value")
         if len(names) != 1 or value is None:
             continue
-        name, text = _text(names[0]), re.sub(r"\s+", " ", _text(value))
+        name, text = text_of(names[0], data), re.sub(r"\s+", " ", text_of(value, data))
         literal = _LITERAL.match(text)
-        single = declaration.named_child_count == 1 and not groups
-        doc, _ = _comment(declaration if single else spec)
+        doc, _ = _doc(data, comments if single else own)
         constant = GoConstant(name, literal.group(1).strip('"`') if literal else text, doc, path)
         if literal or re.fullmatch(r"[\w.]+", text):
             types.constants.setdefault(name, constant)
             if _DEFAULT_NAME.match(name):
-                types.defaults.setdefault(words(name), []).append(constant)
-        type_name = _text(spec.child_by_field_name("type"))
+                types.add_default(constant)
+        type_name = text_of(spec.child_by_field_name("type"), data)
         if type_name and literal and declaration.type == "const_declaration":
             types.values.setdefault((folder, type_name), []).append(constant.value)
 
@@ -339,7 +369,3 @@ def value_of(types: GoTypes, constant: GoConstant) -> str:
 
 def _first(pattern: re.Pattern[str], markers: tuple[str, ...]) -> str:
     return next((match.group(1).strip() for marker in markers if (match := pattern.search(marker))), "")
-
-
-def _text(node: Node | None) -> str:
-    return node.text.decode("utf-8", "replace") if node is not None and node.text is not None else ""

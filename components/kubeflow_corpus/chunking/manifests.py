@@ -21,6 +21,8 @@ from kubeflow_corpus.records import Chunked, Document, FieldValue, Skip
 # The largest CRD has 2 MB, and install bundles hold several; YAML of that size without a CRD is data.
 MAX_BYTES: Final = 8_000_000
 MAX_PLAIN_BYTES: Final = 500_000
+# Bundles for installing hold some hundreds.
+MAX_DOCUMENTS: Final = 5_000
 _HELM: Final = re.compile(r"\{\{-?\s*(\.|\$|if|else|end|range|with|include|define|template|toYaml|tpl|/\*|-|\")")
 _KIND: Final = re.compile(r"^kind: [\"']?([A-Za-z]+)", re.MULTILINE)
 _API_VERSION: Final = re.compile(r"^apiVersion: [\"']?([\w./-]+)", re.MULTILINE)
@@ -55,7 +57,10 @@ def chunk(document: Document, budget: Budget, context: CodeContext | None = None
     rows = Rows(document, budget, source)
     licence = generated.licence_lines(source.lines)
     rows.remove("licence_header", 0, licence)
-    for start, end in yaml_tree.documents(source.lines[licence:]):
+    for index, (start, end) in enumerate(yaml_tree.documents(source.lines[licence:])):
+        if index == MAX_DOCUMENTS:
+            rows.remove("too_many_documents", start + licence, len(source))
+            break
         _Objects(rows, context or _NO_CONTEXT).add(start + licence, end + licence)
     return rows.result()
 
@@ -110,6 +115,9 @@ class _Objects:
             self._rows.remove("crd_duplicate", start, end)
             return
         self._rows.counts[reason] += 1
+        if len(text) > MAX_PLAIN_BYTES:
+            self._rows.remove("too_large", start, end)
+            return
         kind, version = _first(_KIND, text), _first(_API_VERSION, text)
         stem = generated.stem(self._rows.document.path)
         section = f"{kind} {stem}" if kind else ""
@@ -318,9 +326,11 @@ def _parents(source: SourceText, start: int, lines: list[int], limit: int) -> di
     """
     found: dict[int, list[str]] = {}
     stack: list[tuple[int, int]] = []
-    row = start
+    row = target = start
     for line in lines:
-        target = next((index for index in range(line, len(source)) if _is_content(source.lines[index])), line)
+        target = max(target, line)
+        while target < len(source) - 1 and not _is_content(source.lines[target]):
+            target += 1
         while row < line:
             if _is_content(source.lines[row]):
                 _push(stack, _indent(source.lines[row]), row)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kubeflow_corpus.chunking import generated
+from kubeflow_corpus.chunking.grammars import text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -66,8 +68,8 @@ def outline(language: str, root: Node, path: str, source: SourceText) -> list[Sy
         path: Path in the repository: a default export without a name is called like its file.
         source: The lines that were parsed.
     """
-    declare = _DECLARATIONS[language]
-    symbols = _walk(root, "", declare(generated.stem(path), language), source)
+    declare = _DECLARATIONS[language](generated.stem(path), language, source.data)
+    symbols = _walk(root, "", declare, source)
     if root.has_error:
         symbols = _repaired(symbols, _RESYNC.get(language), source)
     return _one_a_line(symbols)
@@ -116,10 +118,6 @@ def rows_of(node: Node) -> tuple[int, int]:
     return start, end + (1 if column > 0 or end == start else 0)
 
 
-def _text(node: Node | None) -> str:
-    return node.text.decode("utf-8", "replace") if node is not None and node.text is not None else ""
-
-
 def _named(node: Node, name: str, kind: str, outer: Node | None = None, body: Node | None = None) -> Symbol:
     """Returns the symbol of a declaration; `outer` is the node with decorators or ``export`` around it."""
     start, end = rows_of(outer or node)
@@ -147,30 +145,35 @@ def _join(owner: str, name: str) -> str:
 # --- Go ---------------------------------------------------------------------------------------------------------
 
 
-def _go(stem: str, language: str) -> Declare:
+# `(r *Reconciler)`, `(l List[T])`; a pattern must not be led up a kilobyte of letters.
+_RECEIVER: Final = re.compile(r"([A-Za-z_]\w*)\s*(\[[^\]]*\]\s*)?\)\s*$")
+_LONGEST_RECEIVER: Final = 300
+
+
+def _go(stem: str, language: str, data: bytes) -> Declare:
     del stem, language
-    return _go_declaration
+    return partial(_go_declaration, data)
 
 
-def _go_declaration(node: Node, owner: str) -> list[Symbol]:
+def _go_declaration(data: bytes, node: Node, owner: str) -> list[Symbol]:
     kind = node.type
     if kind == "function_declaration":
-        return [_named(node, _text(node.child_by_field_name("name")), "function")]
+        return [_named(node, text_of(node.child_by_field_name("name"), data), "function")]
     if kind == "method_declaration":
-        receiver = _go_receiver(node.child_by_field_name("receiver"))
-        return [_named(node, _join(receiver, _text(node.child_by_field_name("name"))), "method")]
+        receiver = _go_receiver(text_of(node.child_by_field_name("receiver"), data))
+        return [_named(node, _join(receiver, text_of(node.child_by_field_name("name"), data)), "method")]
     if kind == "type_declaration":
-        return _go_group(node, "type", _go_type)
+        return _go_group(node, "type", partial(_go_type, data))
     if kind in ("const_declaration", "var_declaration"):
-        return _go_group(node, kind.partition("_")[0], _go_value)
+        return _go_group(node, kind.partition("_")[0], partial(_go_value, data))
     start, end = rows_of(node)
     return [
         Symbol("", MODULE if kind in ("package_clause", "import_declaration") else CODE, start, end, start, end, node)
     ]
 
 
-def _go_receiver(receiver: Node | None) -> str:
-    match = re.search(r"([A-Za-z_]\w*)\s*(\[[^\]]*\]\s*)?\)\s*$", _text(receiver))
+def _go_receiver(text: str) -> str:
+    match = _RECEIVER.search(text[-_LONGEST_RECEIVER:])
     return match.group(1) if match else ""
 
 
@@ -225,36 +228,36 @@ def _go_entries(holder: Node, kind: str, entry: Callable[[Node, str], Symbol]) -
     return members
 
 
-def _go_type(spec: Node, kind: str) -> Symbol:
+def _go_type(data: bytes, spec: Node, kind: str) -> Symbol:
     value = spec.child_by_field_name("type")
     shape = {"struct_type": "struct", "interface_type": "interface"}.get(value.type if value else "", kind)
     body = next((child for child in value.children if child.type.endswith("_list")), value) if value else None
-    symbol = _named(spec, _text(spec.child_by_field_name("name")), shape, body=body)
+    symbol = _named(spec, text_of(spec.child_by_field_name("name"), data), shape, body=body)
     return replace(symbol, body=symbol.declared + 1)
 
 
-def _go_value(spec: Node, kind: str) -> Symbol:
-    names = [_text(name) for name in spec.children_by_field_name("name") if name.type == "identifier"]
+def _go_value(data: bytes, spec: Node, kind: str) -> Symbol:
+    names = [text_of(name, data) for name in spec.children_by_field_name("name") if name.type == "identifier"]
     return replace(_named(spec, ", ".join(names), kind), body=spec.start_point.row + 1)
 
 
 # --- Python -----------------------------------------------------------------------------------------------------
 
 
-def _python(stem: str, language: str) -> Declare:
+def _python(stem: str, language: str, data: bytes) -> Declare:
     del stem, language
-    return _python_declaration
+    return partial(_python_declaration, data)
 
 
-def _python_declaration(node: Node, owner: str) -> list[Symbol]:
+def _python_declaration(data: bytes, node: Node, owner: str) -> list[Symbol]:
     inner = node.child_by_field_name("definition") if node.type == "decorated_definition" else node
     if inner is None:
         inner = node
     if inner.type == "function_definition":
-        name = _join(owner, _text(inner.child_by_field_name("name")))
+        name = _join(owner, text_of(inner.child_by_field_name("name"), data))
         return [_named(inner, name, "method" if owner else "function", outer=node)]
     if inner.type == "class_definition":
-        return [_named(inner, _join(owner, _text(inner.child_by_field_name("name"))), "class", outer=node)]
+        return [_named(inner, _join(owner, text_of(inner.child_by_field_name("name"), data)), "class", outer=node)]
     start, end = rows_of(node)
     if node.type in ("import_statement", "import_from_statement", "future_import_statement"):
         return [Symbol("", MODULE, start, end, start, end, node)]
@@ -262,12 +265,12 @@ def _python_declaration(node: Node, owner: str) -> list[Symbol]:
         first = node.named_children[0]
         if first.type == "string":
             return [Symbol("", MODULE, start, end, start, end, node)]
-        name = _text(first.child_by_field_name("left")) if first.type == "assignment" else ""
+        name = text_of(first.child_by_field_name("left"), data) if first.type == "assignment" else ""
         if re.fullmatch(r"[A-Za-z_][\w, ]*", name):
             kind = "const" if name.isupper() else "var"
             return [Symbol(_join(owner, name), kind, start, end, start, start + 1, node)]
     if node.type in ("if_statement", "try_statement", "with_statement"):
-        names = [symbol.name for child in _blocks(node) for symbol in _defined(child)]
+        names = [symbol.name for child in _blocks(node) for symbol in _defined(data, child)]
         return [Symbol(", ".join(dict.fromkeys(names)), CODE, start, end, start, start + 1, node)]
     return [Symbol("", CODE, start, end, start, end, node)]
 
@@ -280,10 +283,10 @@ def _blocks(node: Node) -> Iterator[Node]:
             yield from (block for block in child.named_children if block.type == "block")
 
 
-def _defined(block: Node) -> Iterator[Symbol]:
+def _defined(data: bytes, block: Node) -> Iterator[Symbol]:
     for child in block.named_children:
         if child.type in ("function_definition", "class_definition", "decorated_definition"):
-            yield from _python_declaration(child, "")
+            yield from _python_declaration(data, child, "")
 
 
 # --- TypeScript and JavaScript ------------------------------------------------------------------------------------
@@ -307,7 +310,7 @@ _TS_MEMBERS: Final = frozenset({"method_definition", "abstract_method_signature"
 _FUNCTIONS: Final = frozenset({"arrow_function", "function_expression", "function", "generator_function"})
 
 
-def _typescript(stem: str, language: str) -> Declare:
+def _typescript(stem: str, language: str, data: bytes) -> Declare:
     default = stem.partition(".")[0] or stem
     jsx = language in ("tsx", "javascript")
 
@@ -322,16 +325,16 @@ def _typescript(stem: str, language: str) -> Declare:
             inner = inner.named_children[0] if inner.named_children[0].type == "internal_module" else inner
         start, end = rows_of(node)
         if inner.type in ("lexical_declaration", "variable_declaration"):
-            return [_ts_variables(inner, node, owner, jsx)]
+            return [_ts_variables(data, inner, node, owner, jsx)]
         if inner.type in _TS_KINDS:
-            name = _text(inner.child_by_field_name("name")) or (default if exported else "")
+            name = text_of(inner.child_by_field_name("name"), data) or (default if exported else "")
             kind = _TS_KINDS[inner.type]
             component = jsx and kind == "function" and name[:1].isupper()
             return [_named(inner, _join(owner, name), "component" if component else kind, outer=node)]
         if inner.type in _TS_MEMBERS:
-            return [_named(inner, _join(owner, _text(inner.child_by_field_name("name"))), "method", outer=node)]
+            return [_named(inner, _join(owner, text_of(inner.child_by_field_name("name"), data)), "method", outer=node)]
         if inner.type in ("public_field_definition", "field_definition"):
-            return [_ts_field(inner, owner)]
+            return [_ts_field(data, inner, owner)]
         if exported and inner.type not in ("identifier", "export_statement"):
             kind = "component" if jsx and default[:1].isupper() else "var"
             return [_named(inner, default, kind, outer=node)]
@@ -341,9 +344,9 @@ def _typescript(stem: str, language: str) -> Declare:
     return declare
 
 
-def _ts_variables(node: Node, outer: Node, owner: str, jsx: bool) -> Symbol:
+def _ts_variables(data: bytes, node: Node, outer: Node, owner: str, jsx: bool) -> Symbol:
     declarators = [child for child in node.named_children if child.type == "variable_declarator"]
-    names = [_text(child.child_by_field_name("name")) for child in declarators]
+    names = [text_of(child.child_by_field_name("name"), data) for child in declarators]
     name = ", ".join(re.sub(r"\s+", " ", item) for item in names)
     value = declarators[0].child_by_field_name("value") if declarators else None
     function = _function_in(value)
@@ -369,8 +372,8 @@ def _function_in(value: Node | None, depth: int = 3) -> Node | None:
     return None
 
 
-def _ts_field(node: Node, owner: str) -> Symbol:
-    name = _text(node.child_by_field_name("name") or node.child_by_field_name("property"))
+def _ts_field(data: bytes, node: Node, owner: str) -> Symbol:
+    name = text_of(node.child_by_field_name("name") or node.child_by_field_name("property"), data)
     function = _function_in(node.child_by_field_name("value"))
     body = function.child_by_field_name("body") if function is not None else None
     return _named(node, _join(owner, name), "method" if function is not None else "var", body=body)
@@ -379,33 +382,33 @@ def _ts_field(node: Node, owner: str) -> Symbol:
 # --- Bash and Dockerfiles -----------------------------------------------------------------------------------------
 
 
-def _bash(stem: str, language: str) -> Declare:
+def _bash(stem: str, language: str, data: bytes) -> Declare:
     del stem, language
-    return _bash_declaration
+    return partial(_bash_declaration, data)
 
 
-def _bash_declaration(node: Node, owner: str) -> list[Symbol]:
+def _bash_declaration(data: bytes, node: Node, owner: str) -> list[Symbol]:
     if node.type == "function_definition":
-        return [_named(node, _text(node.child_by_field_name("name")), "function")]
+        return [_named(node, text_of(node.child_by_field_name("name"), data), "function")]
     start, end = rows_of(node)
     return [Symbol("", CODE, start, end, start, end, node)]
 
 
-def _dockerfile(stem: str, language: str) -> Declare:
+def _dockerfile(stem: str, language: str, data: bytes) -> Declare:
     del stem, language
-    return _dockerfile_declaration
+    return partial(_dockerfile_declaration, data)
 
 
-def _dockerfile_declaration(node: Node, owner: str) -> list[Symbol]:
+def _dockerfile_declaration(data: bytes, node: Node, owner: str) -> list[Symbol]:
     start, end = rows_of(node)
     if node.type == "from_instruction":
-        image = next((_text(child) for child in node.named_children if child.type == "image_spec"), "")
-        name = _text(node.child_by_field_name("as")) or image
+        image = next((text_of(child, data) for child in node.named_children if child.type == "image_spec"), "")
+        name = text_of(node.child_by_field_name("as"), data) or image
         return [Symbol(name, STAGE, start, end, start, start + 1, node)]
     return [Symbol("", CODE, start, end, start, end, node)]
 
 
-_DECLARATIONS: Final[dict[str, Callable[[str, str], Declare]]] = {
+_DECLARATIONS: Final[dict[str, Callable[[str, str, bytes], Declare]]] = {
     "go": _go,
     "python": _python,
     "typescript": _typescript,
@@ -436,7 +439,7 @@ def members(symbol: Symbol, language: str, path: str, source: SourceText) -> lis
     body = _class_body(symbol.node)
     if body is None:
         return []
-    declare = _DECLARATIONS[language](generated.stem(path), language)
+    declare = _DECLARATIONS[language](generated.stem(path), language, source.data)
     found = _walk(body, symbol.name, declare, source)
     return [member for member in _one_a_line(found) if symbol.start <= member.start and member.start >= symbol.body]
 
@@ -452,6 +455,7 @@ def _class_body(node: Node, depth: int = 3) -> Node | None:
 
 # --- Repair -------------------------------------------------------------------------------------------------------
 
+_LONGEST_DECLARATION: Final = 300
 # Declarations at the left margin, by which a file is read on after a part that does not parse.
 _RESYNC: Final = {
     "go": re.compile(
@@ -480,7 +484,7 @@ def _repaired(symbols: list[Symbol], resync: re.Pattern[str] | None, source: Sou
         if symbol.node is None or not symbol.node.has_error:
             continue
         for row in range(symbol.start, symbol.end):
-            match = resync.match(source.lines[row])
+            match = resync.match(source.lines[row], 0, _LONGEST_DECLARATION)
             own = symbol.kind != CODE and symbol.start <= row < symbol.body
             if match and row not in known and not own:
                 added.append(_resynced(match, row, symbol.end, source))
@@ -510,9 +514,9 @@ def _one_a_line(symbols: list[Symbol]) -> list[Symbol]:
             earlier = result[-1]
             names = [name for name in (earlier.name, symbol.name) if name]
             kept = symbol if earlier.kind in (CODE, COMMENT) and symbol.name else earlier
-            result[-1] = replace(
-                kept, name=", ".join(dict.fromkeys(names)), start=earlier.start, end=max(earlier.end, symbol.end)
-            )
+            start, end = earlier.start, max(earlier.end, symbol.end)
+            kept.name, kept.start, kept.end = ", ".join(dict.fromkeys(names)), start, end
+            result[-1] = kept
         elif result and symbol.start < result[-1].end and symbol.node is not None and result[-1].node is not None:
             # It begins on the last line of the item above: that line stays there.
             symbol.start = min(result[-1].end, symbol.end)

@@ -8,6 +8,7 @@ removed by a counted rule; only signatures, headings and skeletons are shown twi
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -78,7 +79,7 @@ def chunk(document: Document, budget: Budget) -> Chunked:
     if any(symbol.name for symbol in symbols):
         _Chunker(rows, language).emit(_regions(symbols, start, len(source), source, budget))
     else:
-        if language in outlines.PARSED and rows.counts["parse_error"]:
+        if rows.counts["parse_error"] or rows.counts["parse_stopped"]:
             rows.counts["fallback"] += 1
         kind = CODE if language in outlines.PARSED else "text"
         fallback.add_text(rows, start, len(source), "", kind, language, kind)
@@ -106,7 +107,11 @@ def _outline(language: str, path: str, source: SourceText, rows: Rows) -> list[S
         return proto.outline(source)
     if not grammars.has_grammar(language):
         return []
-    root = grammars.parse(language, source.data).root_node
+    tree = grammars.parse(language, source.data)
+    if tree is None:
+        rows.counts["parse_stopped"] += 1
+        return []
+    root = tree.root_node
     if root.has_error:
         rows.counts["parse_error"] += 1
     return outlines.outline(language, root, path, source)
@@ -301,8 +306,9 @@ class _Chunker:
         reserve = self._source.costs.cost(opening) + max(map(self._source.costs.cost, leads.values()), default=0)
         rest = max(self._safe - reserve, room // 2)
         ranges = pack(self._source, [region.start, *starts], region.end, min(room, self._safe), rest, strong)
+        firsts = [member.start for member in inner]
         for begin, stop in ranges:
-            inside = [member for member in inner if begin <= member.start < stop]
+            inside = inner[bisect_left(firsts, begin) : bisect_left(firsts, stop)]
             names = ", ".join(member.name for member in inside)
             prefix = "\n".join(part for part in (opening, leads.get(begin, "")) if part) if begin in starts else ""
             symbol = replace(region.symbol, name=names, kind=inside[0].kind if inside else region.symbol.kind)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from ruamel.yaml import YAML
+from ruamel.yaml.cyaml import CBaseLoader
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.events import (
     AliasEvent,
@@ -108,7 +108,10 @@ def _compose(text: str) -> YamlNode | None:
     keys: list[tuple[str, int] | None] = []
     anchors: dict[str, YamlNode] = {}
     count = 0
-    for event in YAML(typ="safe", pure=False).parse(text):
+    # The parser itself: ruamel.yaml's front end looks for plug-ins and builds a class for each document.
+    parser = CBaseLoader(text)
+    while parser.check_event():
+        event = parser.get_event()
         kind = type(event)
         if kind is ScalarEvent:
             node = YamlNode("scalar", event.start_mark.line, event.value)
