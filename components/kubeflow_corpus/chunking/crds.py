@@ -92,18 +92,25 @@ _SHOWN_PLACES: Final = 5
 
 # --- Which copy of a CRD is indexed ---
 
-# API group (or one of its kinds) and the project that owns it: copies in other repositories give way to it.
+# API group (or one of its kinds) and the project that owns it: copies in other repositories give way to it. Only what
+# its repository really holds is listed (the group of the model registry, say, has a definition nowhere).
 OWNERS: Final = {
     "serving.kserve.io": "kserve/kserve",
     "trainer.kubeflow.org": "kubeflow/trainer",
     "pipelines.kubeflow.org": "kubeflow/pipelines",
+    "scheduledworkflows.kubeflow.org": "kubeflow/pipelines",
+    "viewers.kubeflow.org": "kubeflow/pipelines",
     "experiments.kubeflow.org": "kubeflow/katib",
     "suggestions.kubeflow.org": "kubeflow/katib",
     "trials.kubeflow.org": "kubeflow/katib",
     "sparkoperator.k8s.io": "kubeflow/spark-operator",
     "notebooks.kubeflow.org": "kubeflow/notebooks",
+    "pvcviewers.kubeflow.org": "kubeflow/notebooks",
+    "tensorboard.kubeflow.org": "kubeflow/notebooks",
     "workspaces.kubeflow.org": "kubeflow/notebooks",
-    "modelregistry.kubeflow.org": "kubeflow/hub",
+    "workspacekinds.kubeflow.org": "kubeflow/notebooks",
+    "poddefaults.kubeflow.org": "kubeflow/dashboard",
+    "profiles.kubeflow.org": "kubeflow/dashboard",
 }
 # Copies made for installing: rendered bundles, charts, and schemas cut down to fit a chart.
 _COPY: Final = re.compile(
