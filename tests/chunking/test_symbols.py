@@ -71,6 +71,11 @@ def test_functions_of_a_file_that_does_not_parse_are_still_found() -> None:
     assert names(chunked) >= {f"TestWidgetCase{index}" for index in range(8)}
 
 
+def test_a_function_whose_body_is_not_written_yet_is_found() -> None:
+    chunked = cut(document("a.py", "def begun(a,\n          b):\n\n\nx = 1\n"))
+    assert "begun" in names(chunked)
+
+
 def test_a_huge_docstring_survives_under_the_signature_of_its_function() -> None:
     parts = rows_of(cut(sample("sdk/client.py")), "widget")
     text = "\n".join(row.content_text for row in parts)
@@ -195,6 +200,8 @@ def test_the_parts_of_an_identifier_are_in_the_search_text_and_not_in_the_eviden
 
 
 PYTHON = sorted((Path(kfp.__file__).parent / "dsl").glob("*.py"))
+# None where the Debian package is absent.
+GO = sorted(GO_SOURCES.rglob("*.go"))[:300]
 
 
 @pytest.mark.slow
@@ -214,7 +221,7 @@ def test_every_function_and_class_of_the_installed_kfp_package_is_found() -> Non
 @needs_go_sources
 def test_real_go_sources_are_partitioned_without_a_parse_error() -> None:
     counts: Counter[str] = Counter()
-    for file in sorted(GO_SOURCES.rglob("*.go"))[:300]:
+    for file in GO:
         path = file.relative_to(GO_SOURCES).as_posix()
         chunked = cut(document(path, file.read_text("utf-8", "replace")))
         counts.update(chunked.counts)
@@ -223,22 +230,31 @@ def test_real_go_sources_are_partitioned_without_a_parse_error() -> None:
     assert counts["parse_error"] * 20 <= counts["files"]
 
 
-@st.composite
-def edited(draw: st.DrawFn) -> tuple[str, str]:
-    """A sample file with a slice cut out, doubled or replaced by noise."""
-    path = draw(st.sampled_from([TYPES, CONTROLLER, "sdk/client.py", "frontend/WidgetDetails.tsx", "widget.proto"]))
-    text = sample(path).text
-    first = draw(st.integers(0, len(text)))
-    last = draw(st.integers(first, min(len(text), first + 2_000)))
-    middle = draw(st.sampled_from(["", text[first:last] * 2, "\t\r\n\0{", "\ud800é漢\x1c", "'''", "/*", "`"]))
-    return path, text[:first] + middle + text[last:]
+def edited(text: str) -> st.SearchStrategy[str]:
+    """A file with a slice cut out, doubled or replaced by noise."""
+
+    @st.composite
+    def edits(draw: st.DrawFn) -> str:
+        first = draw(st.integers(0, len(text)))
+        last = draw(st.integers(first, min(len(text), first + 2_000)))
+        noise = ["\t\r\n\0{", "\ud800é漢\x1c", "'''", "/*", "`", "}\n}\n", "(\n"]
+        middle = draw(st.sampled_from(["", text[first:last] * 2, *noise]))
+        return text[:first] + middle + text[last:]
+
+    return edits()
 
 
 @settings(max_examples=60, deadline=None)
-@given(edited())
-def test_lines_are_partitioned_however_a_file_is_edited(case: tuple[str, str]) -> None:
-    path, text = case
-    cut(document(path, text))
+@given(st.data(), st.sampled_from([TYPES, CONTROLLER, "sdk/client.py", "frontend/WidgetDetails.tsx", "widget.proto"]))
+def test_lines_are_partitioned_however_a_file_is_edited(data: st.DataObject, path: str) -> None:
+    cut(document(path, data.draw(edited(sample(path).text))))
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.sampled_from([*PYTHON, *GO]))
+def test_lines_are_partitioned_however_a_real_file_is_edited(data: st.DataObject, file: Path) -> None:
+    cut(document(f"pkg/{file.name}", data.draw(edited(file.read_text("utf-8", "replace"))), keep_tests=True))
 
 
 @settings(max_examples=60, deadline=None)

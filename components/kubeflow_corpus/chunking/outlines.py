@@ -134,7 +134,7 @@ def _named(node: Node, name: str, kind: str, outer: Node | None = None, body: No
 
 def _opens(body: Node) -> bool:
     """Whether a body begins with its bracket, which belongs to the signature."""
-    first = body.child(0)
+    first = body.child(0) if body.child_count else None
     return first is not None and first.type in ("{", "(")
 
 
