@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kubeflow_corpus import tokens
 from kubeflow_corpus.errors import EmbedderMissing
@@ -33,13 +33,19 @@ COUNTERS: list[TokenCounter] = [wordpiece_counter(), ApproximateCounter()]
 
 @pytest.mark.parametrize("counter", COUNTERS, ids=["wordpiece", "approximate"])
 @settings(deadline=None, max_examples=50)
-@given(text=WORDS, limit=st.integers(-1, 60))
+@example(text="\x08", limit=0)
+@given(text=WORDS, limit=st.integers(0, 60))
 def test_a_cut_text_is_a_prefix_within_its_tokens(counter: TokenCounter, text: str, limit: int) -> None:
     cut = counter.truncate(text, limit)
     assert text.startswith(cut)
-    assert counter.count(cut) <= max(limit, 0)
+    assert counter.count(cut) <= limit
     if counter.count(text) <= limit:
         assert cut.strip() == text.strip()
+
+
+@pytest.mark.parametrize("counter", COUNTERS, ids=["wordpiece", "approximate"])
+def test_no_room_leaves_nothing_of_a_text_that_has_tokens(counter: TokenCounter) -> None:
+    assert counter.truncate("kubeflow", 0) == counter.truncate("kubeflow", -1) == ""
 
 
 @pytest.mark.parametrize("counter", COUNTERS, ids=["wordpiece", "approximate"])

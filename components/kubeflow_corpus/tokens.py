@@ -66,10 +66,11 @@ class WordPieceCounter:
 
     def truncate(self, text: str, tokens: int) -> str:
         """Returns the longest prefix of a text that has at most so many tokens."""
-        if tokens <= 0:
-            return ""
+        most = max(tokens, 0)
         offsets = self._tokenizer.encode(well_formed(text), add_special_tokens=False).offsets
-        return text if len(offsets) <= tokens else text[: offsets[tokens - 1][1]]
+        if len(offsets) <= most:
+            return text
+        return text[: offsets[most - 1][1]] if most else ""
 
 
 class ApproximateCounter:
