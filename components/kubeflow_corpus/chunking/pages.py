@@ -21,6 +21,7 @@ from urllib.parse import quote
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from kubeflow_corpus.plain_yaml import is_plain
 from kubeflow_corpus.records import Document
 from kubeflow_corpus.terms import version_precisions
 
@@ -127,6 +128,8 @@ def read_front_matter(lines: Sequence[str]) -> FrontMatter:
 
 def _parse(body: str, syntax: str) -> dict[str, Any] | None:
     try:
+        if syntax == "yaml" and not is_plain(body):
+            return None
         data = tomllib.loads(body) if syntax == "toml" else YAML(typ="safe").load(body)
     except (tomllib.TOMLDecodeError, YAMLError, ValueError, TypeError, AttributeError, RecursionError):
         return None

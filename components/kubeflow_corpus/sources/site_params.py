@@ -58,6 +58,10 @@ def _yaml(text: str) -> Any:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
+    from kubeflow_corpus.plain_yaml import is_plain
+
+    if not is_plain(text):
+        return {}
     try:
         return YAML(typ="safe").load(text)
     except YAMLError:
