@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
@@ -66,20 +66,24 @@ def row(variant: Variant, answers: Sequence[Answer], default: Sequence[Answer]) 
     return Row(variant, means, compare(answers, default))
 
 
-def table(rows: Sequence[Row]) -> str:
-    """Returns the table as Markdown; a difference whose interval touches 0 stands in parentheses."""
-    head = ["setting", "value", *(name for name in SHOWN if name in rows[0].metrics)]
-    lines = [f"| {' | '.join(head)} |", f"| {' | '.join('---' for _ in head)} |"]
-    for line in rows:
-        changes = {change.metric: change for change in line.differences}
-        cells = [_cell(line.metrics.get(name), changes.get(name)) for name in head[2:]]
-        lines.append(f"| {' | '.join([line.variant.group, line.variant.name, *cells])} |")
-    return "\n".join(lines)
+def heading(answers: Sequence[Answer]) -> str:
+    """Returns the first two lines of the table, in Markdown."""
+    names = ["setting", "value", *_shown(summarize(answers))]
+    return f"| {' | '.join(names)} |\n| {' | '.join('---' for _ in names)} |"
 
 
-def _cell(mean: float | None, change: Difference | None) -> str:
-    if mean is None:
-        return ""
+def cells(line: Row) -> str:
+    """Returns one line of the table; a difference whose interval touches 0 stands in parentheses."""
+    changes = {change.metric: change for change in line.differences}
+    figures = [_cell(line.metrics[name], changes.get(name)) for name in _shown(line.metrics)]
+    return f"| {' | '.join([line.variant.group, line.variant.name, *figures])} |"
+
+
+def _shown(metrics: Iterable[str]) -> list[str]:
+    return [name for name in SHOWN if name in set(metrics)]
+
+
+def _cell(mean: float, change: Difference | None) -> str:
     if change is None or not change.delta.mean:
         return f"{mean:.3f}"
     delta = f"{change.delta.mean:+.3f}"

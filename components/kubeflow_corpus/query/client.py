@@ -109,6 +109,7 @@ class CorpusClient:
         visibility: Groups whose rows may be seen beside the public ones; None sees every row.
         timeout: Seconds that one search may take.
         max_concurrent: Searches that run at once.
+        reader: What reads Milvus; None makes one of the settings. It is closed with the client.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class CorpusClient:
         visibility: Sequence[str] | None = None,
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
         max_concurrent: int = MAX_CONCURRENT,
+        reader: Reader | None = None,
     ) -> None:
         given = settings or Settings()
         if milvus_uri:
@@ -132,7 +134,7 @@ class CorpusClient:
         embedder = None if isinstance(embeddings, str) else embeddings
         pool = ThreadPoolExecutor(max_workers=max_concurrent, thread_name_prefix="corpus-list")
         engine = Engine(
-            reader=Reader(given, collections),
+            reader=reader or Reader(given, collections),
             vectors=QueryVectors((lambda: embedder) if embedder is not None else (lambda: _embedder(given))),
             pool=pool,
             tuning=tuning,
@@ -167,6 +169,16 @@ class CorpusClient:
         view._timeout = self._timeout
         held = self._visibility
         view._visibility = tuple(visibility if held is None else (name for name in visibility if name in held))
+        return view
+
+    def tuned(self, tuning: Tuning) -> CorpusClient:
+        """Returns a view on this client that ranks by other numbers: to compare settings over one connection.
+
+        It shares connections and vectors; closing the client closes it.
+        """
+        view = object.__new__(type(self))
+        view._shared = replace(self._shared, engine=replace(self._shared.engine, tuning=tuning))
+        view._timeout, view._visibility = self._timeout, self._visibility
         return view
 
     def search_docs(

@@ -85,6 +85,7 @@ def _run(args: argparse.Namespace) -> int:
         setup = setup_of(client, questions)
         if baseline:
             baseline.require_same(setup)
+        client.warm_up()
         answers = _answers(client, questions, options)
     tolerance = DEFAULT_TOLERANCE if args.tolerance is None else args.tolerance
     verdict = gate(answers, baseline=baseline, tolerance=tolerance, floors=floors)
@@ -99,7 +100,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def _ablate(args: argparse.Namespace) -> int:
     from kubeflow_corpus.embedding.factory import embedder_from_settings
-    from kubeflow_corpus.evaluation.ablation import Variant, row, table, variants
+    from kubeflow_corpus.evaluation.ablation import Variant, cells, heading, row, variants
+    from kubeflow_corpus.evaluation.replay import RememberingReader
     from kubeflow_corpus.settings import Settings
 
     questions = _questions(args)
@@ -109,20 +111,30 @@ def _ablate(args: argparse.Namespace) -> int:
             raise EvaluationError(f"There is no setting {group!r}", remedy=f"Use one of {', '.join(known)}")
     chosen = [v for v in variants() if v.group == "default" or not args.group or v.group in args.group]
     corpora = dict(map(_corpus, args.corpus))
-    embedder = embedder_from_settings(Settings.from_env())
-    rows, default = [], None
+    settings = Settings.from_env()
+    embedder = embedder_from_settings(settings)
+    default: tuple[Answer, ...] = ()
+
+    def show(variant: Variant, answers: tuple[Answer, ...]) -> None:
+        # A line as soon as it is known: over a large corpus the table takes minutes.
+        nonlocal default
+        if not default:
+            default = answers
+            print(heading(answers), flush=True)
+        print(cells(row(variant, answers, default)), flush=True)
+
     try:
-        for variant in chosen:
-            with _client(tuning=variant.tuning, embeddings=embedder) as client:
-                answers = _answers(client, questions, variant.options, label=f"{variant.group} {variant.name}")
-            default = default or answers
-            rows.append(row(variant, answers, default))
+        with _client(embeddings=embedder, reader=RememberingReader(settings)) as client:
+            client.warm_up()
+            for variant in chosen:
+                label = f"{variant.group} {variant.name}"
+                show(variant, _answers(client.tuned(variant.tuning), questions, variant.options, label=label))
         for name, uri in corpora.items():
             with _client(milvus_uri=uri, embeddings=embedder) as client:
-                rows.append(row(Variant("corpus", name), _answers(client, questions, {}, label=name), default or ()))
+                client.warm_up()
+                show(Variant("corpus", name), _answers(client, questions, {}, label=name))
     finally:
         embedder.close()
-    print(table(rows))
     return PASSED
 
 
@@ -174,7 +186,6 @@ def _answers(
 ) -> tuple[Answer, ...]:
     from kubeflow_corpus.evaluation.run import ClientSearcher, ask
 
-    client.warm_up()
     terminal = sys.stderr.isatty()
 
     def progress(done: int, total: int) -> None:
