@@ -19,6 +19,7 @@ import kubeflow_corpus
 from kubeflow_corpus.steps.outcomes import OUTCOME_FILE, Outcome, read_outcome
 from kubeflow_corpus.steps.progress import EVENTS_VARIABLE
 from kubeflow_corpus.steps.store import RUN_VARIABLE
+from kubeflow_corpus.store.lease import RUN_PROCESS_VARIABLE, process_name
 
 from pipelines.screen import Screen, watching
 
@@ -168,6 +169,8 @@ def _environment(place: Workplace) -> Iterator[None]:
     os.environ["MILVUS_URI"] = uri if "://" in uri else os.path.abspath(uri)
     os.environ[EVENTS_VARIABLE] = str(place.events)
     os.environ[RUN_VARIABLE] = place.run_id
+    # A lease lives from the first step that writes to the last one: while this process does.
+    os.environ[RUN_PROCESS_VARIABLE] = process_name(os.getpid())
     # Steps find the project in the environment of this interpreter, and buffer nothing that a crash would lose.
     os.environ["PYTHONUNBUFFERED"] = "1"
     try:

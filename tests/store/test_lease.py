@@ -5,12 +5,15 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from kubeflow_corpus.errors import LeaseHeld
-from kubeflow_corpus.store.lease import Claim, Lease, process_name, process_start
+from kubeflow_corpus.store.lease import HANDOVER_SECONDS, Claim, Lease, process_name, process_start
 from kubeflow_corpus.store.versions import live_name, properties_of, set_properties
 
+from tests.servers.milvus_lite import MilvusLiteServer
 from tests.store.conftest import Store
 from tests.store.synthetic import corpus, rows_of
 
@@ -64,6 +67,90 @@ def test_the_lease_of_a_dead_process_is_taken_over_at_once(embedded: Store) -> N
     child.wait()
     assert process_start(child.pid) == ""
     assert embedded.run(corpus("site", 1)).all().outcome == "published"
+
+
+# A step of a run as KFP's local runner starts it: a process below a shell that ends with it.
+STEP = """
+import sys
+from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.store.connection import connected
+from kubeflow_corpus.store.lease import Lease
+with connected(Settings(milvus_uri=sys.argv[1])) as client:
+    lease = Lease(client, sys.argv[2], "stepwise")
+    lease.acquire()
+    lease.hand_over(to_process=True)
+"""
+RUNNER = """
+import os, subprocess, sys, time
+from kubeflow_corpus.store.lease import RUN_PROCESS_VARIABLE, process_name
+if sys.argv[1] == "named":
+    os.environ[RUN_PROCESS_VARIABLE] = process_name(os.getpid())
+subprocess.run(["sh", "-c", '"$@"; true', "step", sys.executable, "-c", *sys.argv[2:]], check=True)
+print("between two steps", flush=True)
+time.sleep(300)
+"""
+
+
+@contextmanager
+def between_two_steps(store: Store, how: str) -> Iterator[subprocess.Popen[str]]:
+    """The process that starts the steps of a run, after the first of them."""
+    command = [sys.executable, "-c", RUNNER, how, STEP, store.settings.milvus_uri, store.served]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as runner:
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == "between two steps\n"
+        yield runner
+        runner.kill()
+
+
+@pytest.mark.slow
+def test_a_lease_outlives_the_step_and_its_shell_while_the_process_that_starts_the_steps_lives(
+    open_store: Callable[[str], Store], lite_server: MilvusLiteServer
+) -> None:
+    store = open_store(lite_server.uri)
+    store.run(corpus("site", 1)).all()
+    with between_two_steps(store, "named") as runner:
+        with pytest.raises(LeaseHeld, match="written by run stepwise"):
+            store.run(corpus("site", 1)).all()
+        # The next step of the same run goes on under the same lease.
+        Lease(store.client, store.served, "stepwise").check()
+        runner.kill()
+        runner.wait()
+        assert store.run(corpus("site", 1)).all().outcome == "published"
+
+
+@pytest.mark.slow
+def test_a_lease_for_which_no_process_stands_ends_with_its_expiry_only(
+    open_store: Callable[[str], Store], lite_server: MilvusLiteServer
+) -> None:
+    store = open_store(lite_server.uri)
+    store.run(corpus("site", 1)).all()
+    with between_two_steps(store, "unnamed") as runner:
+        runner.kill()
+        runner.wait()
+        held = Claim.loads(properties_of(store.client, live(store))["lease"])
+        assert held is not None
+        with pytest.raises(LeaseHeld):
+            Lease(store.client, store.served, "next").acquire()
+        Lease(store.client, store.served, "next", clock=lambda: held.expires_at + 1).acquire()
+
+
+def test_a_step_that_only_looks_keeps_the_lease_and_gives_it_back_where_it_fails(embedded: Store) -> None:
+    embedded.run(corpus("site", 1)).all()
+    now = [time.time()]
+    lease = Lease(embedded.client, embedded.served, "mine", embedded=True, clock=lambda: now[0])
+    lease.acquire()
+    lease.hand_over(to_process=True)
+    later = Lease(embedded.client, embedded.served, "mine", embedded=True, clock=lambda: now[0])
+    with pytest.raises(ZeroDivisionError), later.kept() as keep:
+        # Longer than a lease lasts between two steps.
+        for _ in range(4):
+            now[0] += HANDOVER_SECONDS / 2
+            keep()
+            rival = Lease(embedded.client, embedded.served, "rival", embedded=True, clock=lambda: now[0])
+            with pytest.raises(LeaseHeld):
+                rival.acquire()
+        raise ZeroDivisionError
+    assert properties_of(embedded.client, live(embedded))["lease"] == ""
 
 
 def test_a_writer_waits_and_says_so_until_the_other_is_done(embedded: Store) -> None:

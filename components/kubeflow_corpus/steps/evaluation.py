@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,9 @@ from kubeflow_corpus.steps.outcomes import (
     write_json,
 )
 from kubeflow_corpus.steps.progress import StepWatch, step
+from kubeflow_corpus.store.connection import connected
+from kubeflow_corpus.store.lease import Lease
+from kubeflow_corpus.store.plan import Plan
 
 if TYPE_CHECKING:
     from kubeflow_corpus.evaluation.metrics import Answer
@@ -76,6 +79,25 @@ def evaluate_collection(
 def _ask(
     collection: str, applied: Path, questions: str, floors: Mapping[str, float], watch: StepWatch
 ) -> tuple[GateReport, str]:
+    plan = Plan.from_dict(read_json(applied / PLAN_FILE))
+    settings = Settings.from_env()
+    # Nobody else is to write what is being asked, however long that takes.
+    with (
+        connected(settings) as client,
+        Lease(client, plan.served, plan.run, embedded=settings.embedded_milvus).kept() as keep,
+    ):
+        return _answer(collection, plan, applied, questions, floors, watch, keep)
+
+
+def _answer(
+    collection: str,
+    plan: Plan,
+    applied: Path,
+    questions: str,
+    floors: Mapping[str, float],
+    watch: StepWatch,
+    keep: Callable[[], None],
+) -> tuple[GateReport, str]:
     from kubeflow_corpus.evaluation.baseline import DEFAULT_FLOORS, Baseline, gate
     from kubeflow_corpus.evaluation.metrics import compare
     from kubeflow_corpus.evaluation.questions import load_questions
@@ -85,17 +107,24 @@ def _ask(
     watch.count(questions=len(chosen))
     if not chosen:
         return GateReport(passed=True), _NOTHING_ASKED
-    plan, version = read_json(applied / PLAN_FILE), str(read_json(applied / RECORD_FILE)["target"])
-    answers = _answers(collection, version, chosen, watch)
+    version = str(read_json(applied / RECORD_FILE)["target"])
+
+    def watched(done: int, total: int) -> None:
+        keep()
+        watch.progress(done, total, "questions")
+
+    answers = _answers(collection, version, chosen, watched)
     # A rebuild stands beside what is served: the same questions say which of the two is better. An incremental run
     # changed what is served, so that there is nothing left to compare with.
-    served = _served_answers(collection, plan, version, chosen, watch)
-    baseline = Baseline.of(served, plan["model"], {}) if served else None
+    served = _served_answers(collection, plan, version, chosen, watched)
+    baseline = Baseline.of(served, plan.model, {}) if served else None
     report = gate(answers, baseline=baseline, floors=floors or DEFAULT_FLOORS)
     return report, to_html(f"{collection}: {version}", answers, compare(answers, served), report.failures)
 
 
-def _answers(collection: str, version: str, questions: Sequence[Question], watch: StepWatch) -> tuple[Answer, ...]:
+def _answers(
+    collection: str, version: str, questions: Sequence[Question], watched: Callable[[int, int], None]
+) -> tuple[Answer, ...]:
     from kubeflow_corpus.evaluation.run import ClientSearcher, ask
     from kubeflow_corpus.query.client import CorpusClient
 
@@ -104,16 +133,16 @@ def _answers(collection: str, version: str, questions: Sequence[Question], watch
         settings=Settings.from_env(), collections={alias: version}, timeout=_SEARCH_TIMEOUT_SECONDS
     ) as client:
         client.warm_up([alias])
-        return ask(ClientSearcher(client, {}), questions, lambda done, total: watch.progress(done, total, "questions"))
+        return ask(ClientSearcher(client, {}), questions, watched)
 
 
 def _served_answers(
-    collection: str, plan: Mapping[str, Any], version: str, questions: Sequence[Question], watch: StepWatch
+    collection: str, plan: Plan, version: str, questions: Sequence[Question], watched: Callable[[int, int], None]
 ) -> tuple[Answer, ...]:
-    if plan["mode"] != "rebuild" or plan["live"] in ("", version):
+    if plan.mode != "rebuild" or plan.live in ("", version):
         return ()
     try:
-        return _answers(collection, plan["live"], questions, watch)
+        return _answers(collection, plan.live, questions, watched)
     except ModelMismatch:
         # The served version has vectors of the model before: nothing of this run can ask it, the floors decide.
         return ()

@@ -252,10 +252,10 @@ def apply_plan(
         )
         with Ledger(workdir / "apply", plan.dimension) as ledger:
             record = _sync(client, inputs, target, ledger, lease, started, vectors, plan)
-        if mode == "incremental":
-            lease.release()
+        if mode == "rebuild" or steps_are_processes:
+            lease.hand_over(to_process=steps_are_processes)
         else:
-            lease.hand_over(to_parent=steps_are_processes)
+            lease.release()
         return record
     except BaseException:
         # The error that is under way says more than one about the lease, which runs out by itself.
@@ -508,7 +508,7 @@ def _summed(results: Sequence[SourceResult]) -> dict[str, int]:
 def _final_properties(inputs: Inputs, target: Version, record: RunRecord, plan: Plan) -> dict[str, str]:
     values = {schema.RUN_KEY: json.dumps(record.to_dict(), ensure_ascii=False), schema.COMPLETED_AT_KEY: now()}
     for result in inputs.results:
-        if result.ok:
+        if result.ok and not result.partial:
             values[schema.HEAD_PREFIX + result.source] = result.revision or "-"
             values[schema.FETCHED_PREFIX + result.source] = now()
             # A complete fetch without a cursor still ends what an earlier crawl began.

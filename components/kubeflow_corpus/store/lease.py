@@ -4,6 +4,10 @@ Milvus has no compare-and-swap, so a writer writes its claim, waits a moment and
 once, the one whose claim stands goes on. A lease also lies on the candidate of a rebuild, so that it outlives the move
 of the alias. A writer that dies leaves its lease behind; another takes it over at once where it can see that the
 holder is dead (the same machine, or an embedded database, which only one process can open), else after the expiry.
+
+The steps of a run may be processes of their own, so a lease is of a run and not of a process. Between two steps it
+names the process that starts them, where that has said which one it is (`RUN_PROCESS_VARIABLE`): the parent of a step
+may be a shell that ends with it. Pods know no such process: there the expiry decides.
 """
 
 from __future__ import annotations
@@ -12,12 +16,13 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kubeflow_corpus.errors import LeaseHeld
+from kubeflow_corpus.errors import CorpusError, LeaseHeld
 from kubeflow_corpus.store.schema import LEASE_KEY
 from kubeflow_corpus.store.versions import Version, list_versions, properties_of, set_properties
 
@@ -26,8 +31,10 @@ if TYPE_CHECKING:
 
 # Longer than any single call of a writer takes (a flush or a load of a busy server: half a minute).
 LEASE_SECONDS: Final = 300.0
-# Between two steps of one run nobody renews: as long as an evaluation may take.
+# Between two steps of one run nobody renews: as long as a pod may wait for its node.
 HANDOVER_SECONDS: Final = 1800.0
+# Set by whoever starts the steps of a run on one machine: `process_name` of itself.
+RUN_PROCESS_VARIABLE: Final = "KUBEFLOW_CORPUS_RUN_PROCESS"
 _SETTLE_SECONDS: Final = 0.2
 _POLL_SECONDS: Final = 2.0
 
@@ -39,7 +46,8 @@ class Claim:
     Attributes:
         run: Id of the run: its later steps and retries go on under the same lease.
         host: Machine of the writer.
-        process: Process id and start time, so that a recycled id is not mistaken for the writer.
+        process: Process id and start time, so that a recycled id is not mistaken for the writer; empty where no
+            process stands for the run: then nobody can see that it is dead.
         expires_at: Seconds since the epoch.
     """
 
@@ -117,7 +125,8 @@ class Lease:
 
     def value(self) -> str:
         """Returns the claim as a property, to create a candidate with it."""
-        return Claim(self.run, socket.gethostname(), process_name(os.getpid()), self.clock() + self.seconds).dumps()
+        holder = os.environ.get(RUN_PROCESS_VARIABLE) or process_name(os.getpid())
+        return Claim(self.run, socket.gethostname(), holder, self.clock() + self.seconds).dumps()
 
     def cover(self, name: str) -> None:
         """Lays the claim on another version too: the candidate of this run."""
@@ -148,23 +157,48 @@ class Lease:
         if held is not None:
             raise self._refused(held)
 
-    def hand_over(self, *, to_parent: bool = False) -> None:
+    def hand_over(self, *, to_process: bool = False) -> None:
         """Keeps the lease for the next step of the same run.
 
         Args:
-            to_parent: Whether the next step is another process: then the lease lives while the process that starts
+            to_process: Whether the next step is another process: then the lease lives while the process that starts
                 the steps does, and not only while this one does.
         """
-        holder = process_name(os.getppid() if to_parent else os.getpid())
+        holder = os.environ.get(RUN_PROCESS_VARIABLE, "") if to_process else process_name(os.getpid())
         claim = Claim(self.run, socket.gethostname(), holder, self.clock() + HANDOVER_SECONDS)
         for name in self.names:
             set_properties(self.client, name, {LEASE_KEY: claim.dumps()})
+        self._renewed_at = self.clock()
+
+    @contextmanager
+    def kept(self) -> Iterator[Callable[[], None]]:
+        """Keeps a lease that an earlier step of this run handed over, while a step that writes nothing is at work.
+
+        Yields:
+            What the step calls now and then; cheap to call often.
+
+        Raises:
+            Exception: What the body raises. The lease is given back then: no later step will do so.
+        """
+        self.names = [version.name for version in list_versions(self.client, self.served) if self._own(version)]
+        self.hand_over(to_process=True)
+
+        def keep() -> None:
+            if self.clock() - self._renewed_at > HANDOVER_SECONDS / 3:
+                self.hand_over(to_process=True)
+
+        try:
+            yield keep
+        except BaseException:
+            # The error that is under way says more than one about the lease.
+            with suppress(CorpusError):
+                self.release()
+            raise
 
     def release(self) -> None:
         """Gives the lease back, wherever this run laid it."""
         for version in list_versions(self.client, self.served):
-            claim = Claim.loads(version.properties.get(LEASE_KEY, ""))
-            if claim is not None and claim.run == self.run:
+            if self._own(version):
                 set_properties(self.client, version.name, {LEASE_KEY: ""})
         self.names.clear()
 
@@ -183,6 +217,10 @@ class Lease:
         self._renewed_at = self.clock()
         return all(properties_of(self.client, name).get(LEASE_KEY) == value for name in self.names)
 
+    def _own(self, version: Version) -> bool:
+        claim = Claim.loads(version.properties.get(LEASE_KEY, ""))
+        return claim is not None and claim.run == self.run
+
     def _others(self, versions: Iterable[Version]) -> Iterable[Claim]:
         for version in versions:
             claim = Claim.loads(version.properties.get(LEASE_KEY, ""))
@@ -198,7 +236,7 @@ class Lease:
         if claim.host != socket.gethostname():
             return self.embedded
         pid, _, started = claim.process.partition("@")
-        return process_start(int(pid)) != started if pid.isdigit() else self.embedded
+        return pid.isdigit() and process_start(int(pid)) != started
 
     def _refused(self, held: Claim | None) -> LeaseHeld:
         left = max(0.0, held.expires_at - self.clock()) if held else 0.0

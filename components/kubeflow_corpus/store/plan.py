@@ -51,6 +51,8 @@ class SourceResult:
         status: ``ok``, or ``failed``: then its rows stay as they are.
         complete: Whether `chunks` holds every document of the source, so that what is missing there is gone. A fetch
             from a cursor on is not complete and deletes nothing.
+        partial: Whether the run was asked for some documents of the source only: then it stands where it stood
+            before, and the next whole run sees every change.
         reached_end: Whether the fetch read everything that there was (a crawl may stop early at a rate limit).
         revision: The head: commit or digest of the source.
         cursor: Where the next fetch begins; recorded once the rows are verified.
@@ -65,6 +67,7 @@ class SourceResult:
     source: str
     status: Literal["ok", "failed"] = "ok"
     complete: bool = True
+    partial: bool = False
     reached_end: bool = True
     revision: str = ""
     cursor: str = ""
