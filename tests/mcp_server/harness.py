@@ -33,9 +33,9 @@ AUDIENCE = "kubeflow-corpus"
 
 
 @asynccontextmanager
-async def in_memory(uri: str, settings: ServerSettings | None = None, **known: Any) -> AsyncIterator[Client]:
+async def in_memory(uri: str, settings: ServerSettings | None = None) -> AsyncIterator[Client]:
     async with AsyncCorpusClient(milvus_uri=uri, embeddings=MODEL, timeout=60) as corpus:
-        service = Service(corpus, settings or ServerSettings(), known)
+        service = Service(corpus, settings or ServerSettings())
         async with Client(build_server(service, StatusReader(Settings(milvus_uri=uri)))) as client:
             yield client
 

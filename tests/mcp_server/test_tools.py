@@ -1,6 +1,7 @@
 import inspect
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -11,6 +12,8 @@ from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.filters import FILTERS
 
 SNAPSHOT = Path(__file__).with_name("tools.snapshot.json")
+# Apart from the other, which stays as it is whether writing is offered or not.
+WRITING_SNAPSHOT = Path(__file__).with_name("writing.snapshot.json")
 
 
 def contract() -> dict[str, object]:
@@ -28,16 +31,27 @@ def contract() -> dict[str, object]:
     }
 
 
-def test_the_published_contract_is_the_recorded_one() -> None:
+def writing_contract() -> dict[str, object]:
+    return {
+        tools.WRITE_TOOL: {"description": tools.WRITE_DESCRIPTION, "input": tools.write_input_schema()},
+        tools.DELETE_TOOL: {"description": tools.DELETE_DESCRIPTION, "input": tools.delete_input_schema()},
+        "write output": tools.write_output_schema(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("published", "snapshot"), [(contract, SNAPSHOT), (writing_contract, WRITING_SNAPSHOT)], ids=["reading", "writing"]
+)
+def test_the_published_contract_is_the_recorded_one(published: Callable[[], dict[str, object]], snapshot: Path) -> None:
     """Clients are written against these schemas: a change must be seen in review.
 
     ``UPDATE_SNAPSHOTS=1`` records a wanted change.
     """
-    text = json.dumps(contract(), indent=1, sort_keys=True) + "\n"
+    text = json.dumps(published(), indent=1, sort_keys=True) + "\n"
     if os.environ.get("UPDATE_SNAPSHOTS"):
-        SNAPSHOT.write_text(text)
+        snapshot.write_text(text)
 
-    assert text == SNAPSHOT.read_text()
+    assert text == snapshot.read_text()
 
 
 def test_every_schema_is_one() -> None:
@@ -45,6 +59,8 @@ def test_every_schema_is_one() -> None:
         jsonschema.Draft202012Validator.check_schema(tools.search_input_schema(tool, {}))
     jsonschema.Draft202012Validator.check_schema(tools.unit_input_schema())
     jsonschema.Draft202012Validator.check_schema(tools.output_schema(citation_schema()))
+    for schema in (tools.write_input_schema(), tools.delete_input_schema(), tools.write_output_schema()):
+        jsonschema.Draft202012Validator.check_schema(schema)
 
 
 def test_every_argument_of_the_library_has_a_tool_argument_or_a_written_reason() -> None:

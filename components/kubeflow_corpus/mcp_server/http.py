@@ -143,7 +143,7 @@ async def _serve(server: uvicorn.Server, service: Service, readiness: Readiness)
         while not server.should_exit:
             await asyncio.sleep(0.05)
         readiness.stopping = True
-        finished = await service.admission.close(settings.shutdown_seconds)
+        finished = await service.close(settings.shutdown_seconds)
         _log("stopped", finished=finished)
 
     watcher = asyncio.create_task(announce())

@@ -41,19 +41,22 @@ Context = ServerRequestContext[Any, Any]
 StatusReader = Callable[[], Awaitable[list[dict[str, Any]]]]
 
 
-def build_server(service: Service, status: StatusReader) -> Server[Any]:
+def build_server(service: Service, status: StatusReader, *, local: bool = False) -> Server[Any]:
     """Returns the MCP server.
 
     Args:
         service: Runs the tools.
         status: Reads the state of the collections for the status resource.
+        local: Whether the only caller is the process that started this one (stdio): it chose the settings and holds
+            the credentials, so it needs no token to use what they offer.
     """
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=service.list_tools())
+        return types.ListToolsResult(tools=service.list_tools(caller_of(context, service.settings, local=local)))
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        return await service.call(params.name, params.arguments or {}, caller_of(context, service.settings))
+        caller = caller_of(context, service.settings, local=local)
+        return await service.call(params.name, params.arguments or {}, caller)
 
     async def list_resources(
         context: Context, params: types.PaginatedRequestParams | None
@@ -89,18 +92,21 @@ def build_server(service: Service, status: StatusReader) -> Server[Any]:
     )
 
 
-def caller_of(context: Context, settings: ServerSettings) -> Caller:
+def caller_of(context: Context, settings: ServerSettings, *, local: bool = False) -> Caller:
     """Returns who calls: by the verified token where there is one, else by address, else this process."""
+    if local and context.request is None:
+        return Caller(scopes=frozenset({settings.write_scope}), known=True)
     token = get_access_token()
     client = getattr(context.request, "client", None)
     name = token.subject or token.client_id if token else (client.host if client else "local")
     scopes = frozenset(token.scopes) if token else frozenset()
     if not settings.visibility_claim:
-        return Caller(name=name, scopes=scopes)
+        return Caller(name=name, scopes=scopes, known=token is not None)
     # A token without the claim sees what everybody sees: a missing right is never a wider one.
     claim = (token.claims or {}).get(settings.visibility_claim) if token else None
     groups = claim if isinstance(claim, list) else [claim]
-    return Caller(name, tuple(group for group in groups if isinstance(group, str) and group), scopes)
+    visible = tuple(group for group in groups if isinstance(group, str) and group)
+    return Caller(name, visible, scopes, token is not None)
 
 
 def _resources() -> list[types.Resource]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
 import logging
 import time
@@ -19,6 +21,7 @@ from kubeflow_corpus.mcp_server.failures import public_code, public_text
 from kubeflow_corpus.mcp_server.limits import Admission, RateLimiter
 from kubeflow_corpus.mcp_server.metrics import Metrics
 from kubeflow_corpus.mcp_server.settings import ServerSettings
+from kubeflow_corpus.mcp_server.writing import DocumentWriter, Outcome, PermissionDenied, Unauthenticated
 from kubeflow_corpus.query.citations import citation_schema
 from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES
 
@@ -30,6 +33,8 @@ ALIASES: Final = {"docs": DOCS.alias, "issues": ISSUES.alias, "code": CODE.alias
 META_KEY: Final = "kubeflow-corpus/citations"
 # A message about a wrong argument repeats at most so much of it.
 SHOWN_CHARACTERS: Final = 200
+# Writes wait for each other, and searches never wait for them.
+MAX_WAITING_WRITES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +45,13 @@ class Caller:
         name: For rate limits and logs: the token's subject, or the address.
         visibility: Groups whose rows the caller may see beside the public ones; None is every row.
         scopes: What the caller may do.
+        known: Whether the caller showed who it is, or is the process that started this one.
     """
 
     name: str = "local"
     visibility: tuple[str, ...] | None = None
     scopes: frozenset[str] = frozenset()
+    known: bool = False
 
 
 @dataclass(slots=True)
@@ -68,6 +75,7 @@ class Service:
         settings: Limits and switches.
         known: Known values of filters by tool name; they stand in the argument descriptions.
         clock: Seconds, monotonic.
+        writer: Writes documents; None offers no writing tool.
     """
 
     def __init__(
@@ -76,11 +84,14 @@ class Service:
         settings: ServerSettings,
         known: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        writer: DocumentWriter | None = None,
     ) -> None:
         self.client = client
         self.settings = settings
         self.metrics = Metrics()
         self.admission = Admission(settings.max_concurrency, settings.max_queue)
+        self._writer = writer
+        self._writes = Admission(1, MAX_WAITING_WRITES)
         self._limiter = RateLimiter(settings.global_rate, settings.client_rate, settings.burst, clock)
         self._searches = {tool.name: tool for tool in tools.SEARCH_TOOLS}
         defaults = tools.default_known_values()
@@ -89,10 +100,17 @@ class Service:
             for tool in tools.SEARCH_TOOLS
         }
         self._inputs[tools.UNIT_TOOL] = tools.unit_input_schema()
+        if writer is not None:
+            self._inputs[tools.WRITE_TOOL] = tools.write_input_schema()
+            self._inputs[tools.DELETE_TOOL] = tools.delete_input_schema()
         self._validators = {name: Draft202012Validator(schema) for name, schema in self._inputs.items()}
 
-    def list_tools(self) -> list[types.Tool]:
-        """Returns the tools with their schemas."""
+    def list_tools(self, caller: Caller | None = None) -> list[types.Tool]:
+        """Returns the tools with their schemas; those that write only to a caller who may use them.
+
+        Args:
+            caller: Who asks; None is shown everything.
+        """
         annotations = types.ToolAnnotations(
             read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
         )
@@ -117,7 +135,32 @@ class Service:
             output_schema=None if self.settings.citations_in_meta else tools.unit_output_schema(citation_schema()),
             annotations=annotations,
         )
-        return [*listed, unit]
+        if self._writer is None or (caller is not None and not self._may_write(caller)):
+            return [*listed, unit]
+        return [*listed, unit, *self._writing_tools()]
+
+    def _writing_tools(self) -> list[types.Tool]:
+        texts = {
+            tools.WRITE_TOOL: ("Write a document", tools.WRITE_DESCRIPTION),
+            tools.DELETE_TOOL: ("Hide a written document", tools.DELETE_DESCRIPTION),
+        }
+        annotations = types.ToolAnnotations(
+            read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+        )
+        return [
+            types.Tool(
+                name=name,
+                title=title,
+                description=description,
+                input_schema=self._inputs[name],
+                output_schema=tools.write_output_schema(),
+                annotations=annotations,
+            )
+            for name, (title, description) in texts.items()
+        ]
+
+    def _may_write(self, caller: Caller) -> bool:
+        return caller.known and self.settings.write_scope in caller.scopes
 
     async def call(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> types.CallToolResult:
         """Runs one tool; whatever goes wrong is a result with `is_error`, never an exception."""
@@ -144,6 +187,8 @@ class Service:
             known = ", ".join(self._inputs)
             raise InvalidArgument(f"Unknown tool {name[:SHOWN_CHARACTERS]!r}", remedy=f"Known tools are {known}")
         self._limiter.check(caller.name)
+        if name in tools.WRITE_TOOLS:
+            return await self._write(name, validator, arguments, caller, call)
         check_arguments(validator, arguments)
         async with self.admission.enter():
             self.metrics.inside.set(self.admission.inside)
@@ -182,6 +227,94 @@ class Service:
         }
         return self._answer(unit.text, structured)
 
+    async def _write(
+        self,
+        name: str,
+        validator: Draft202012Validator,
+        arguments: Mapping[str, Any],
+        caller: Caller,
+        call: Call,
+    ) -> types.CallToolResult:
+        outcome: Outcome | None = None
+        code = "UNAVAILABLE"
+        try:
+            self._check_writer(caller)
+            check_arguments(validator, arguments)
+            async with self._writes.enter():
+                outcome = await asyncio.to_thread(self._written, name, arguments, caller, call.request_id)
+            code = "OK"
+        except CorpusError as error:
+            code = public_code(error)
+            raise
+        finally:
+            # Refused or done: every attempt to write is on record.
+            self._audit(name, arguments, caller, call, outcome, code)
+        structured = {
+            "request_id": call.request_id,
+            "collection": arguments["collection"],
+            "document_id": outcome.document_id,
+            "action": outcome.action,
+            "sha256": outcome.sha256,
+            "units": outcome.units,
+            "rows_written": outcome.rows_written,
+            "rows_deleted": outcome.rows_deleted,
+        }
+        text = f"{outcome.action}: {outcome.document_id} in {arguments['collection']}"
+        text += f", {outcome.units} units" if name == tools.WRITE_TOOL else ""
+        content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
+        return types.CallToolResult(content=content, structured_content=structured)
+
+    def _check_writer(self, caller: Caller) -> None:
+        if not caller.known:
+            raise Unauthenticated("Nobody knows who calls")
+        if not self._may_write(caller):
+            raise PermissionDenied(
+                "This tool needs a right that your token does not have",
+                remedy=f"Ask for a token with the scope {self.settings.write_scope}",
+            )
+
+    def _written(self, name: str, arguments: Mapping[str, Any], caller: Caller, request_id: str) -> Outcome:
+        assert self._writer is not None
+        alias = ALIASES[arguments["collection"]]
+        if name == tools.WRITE_TOOL:
+            return self._writer.upsert(alias, arguments, caller.visibility, request_id)
+        return self._writer.delete(alias, arguments["document_id"], caller.visibility, request_id)
+
+    def _audit(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        caller: Caller,
+        call: Call,
+        outcome: Outcome | None,
+        code: str,
+    ) -> None:
+        """Records who wrote what: never the content, of which the digest tells what it was."""
+        content = arguments.get("content")
+        given = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest() if isinstance(content, str) else ""
+        collection = arguments.get("collection")
+        event = {
+            "event": "write",
+            "request_id": call.request_id,
+            "caller": caller.name[:SHOWN_CHARACTERS],
+            "tool": name,
+            "collection": collection if collection in ALIASES else "",
+            "document_id": outcome.document_id if outcome else "",
+            "sha256": outcome.sha256 if outcome and outcome.sha256 else given,
+            "action": outcome.action if outcome else "refused",
+            "rows_written": outcome.rows_written if outcome else 0,
+            "rows_deleted": outcome.rows_deleted if outcome else 0,
+            "code": code,
+        }
+        LOGGER.info(json.dumps(event), extra={"event": event})
+
+    async def close(self, seconds: float) -> bool:
+        """Takes nothing new and waits for what runs; returns whether all of it finished in time."""
+        finished = await asyncio.gather(self.admission.close(seconds), self._writes.close(seconds))
+        if self._writer is not None:
+            self._writer.close()
+        return all(finished)
+
     def _answer(self, evidence: str, structured: dict[str, Any]) -> types.CallToolResult:
         content: list[types.ContentBlock] = [types.TextContent(type="text", text=evidence)]
         if self.settings.citations_in_meta:
@@ -196,7 +329,7 @@ class Service:
             self.metrics.stages.labels(stage).observe(milliseconds / 1000)
         if call.intent:
             self.metrics.intents.labels(call.tool, call.intent, call.mode).inc()
-        if call.code == "OK" and not call.hits:
+        if call.code == "OK" and call.intent and not call.hits:
             self.metrics.empty.labels(call.tool).inc()
         event = {
             "event": "call",

@@ -45,8 +45,9 @@ class ServerSettings:
         auth_scope: Scope that every caller needs; empty is none.
         allow_anonymous: Waives authentication on addresses other than loopback.
         visibility_claim: Claim whose value limits what the caller may find; empty is no tenancy.
-        write_enabled: Whether `upsert_document` is offered.
-        write_scope: Scope that a writer needs.
+        write_enabled: Whether `upsert_document` and `delete_document` are offered: over HTTP to callers whose token
+            has `write_scope`, and over stdio to the process that started the server.
+        write_scope: Scope that a writer needs. The holder of `auth_token` has it: where some may only read, use JWTs.
         trusted_proxies: Addresses whose ``X-Forwarded-For`` names the client.
         public_url: Address under which clients know the service, for the authentication challenge.
     """
@@ -79,11 +80,14 @@ class ServerSettings:
     public_url: str = ""
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> ServerSettings:
+    def from_env(
+        cls, environ: Mapping[str, str] | None = None, *, local: bool = False, **overrides: Any
+    ) -> ServerSettings:
         """Reads the settings.
 
         Args:
             environ: Instead of the process environment, for tests.
+            local: Whether nobody can reach the server but the process that started it (stdio).
             **overrides: Values of the command line; None is not given.
 
         Raises:
@@ -97,11 +101,14 @@ class ServerSettings:
                 values[item.name] = _parse(name, env[name].strip(), item.default)
         values |= {name: value for name, value in overrides.items() if value is not None}
         settings = cls(**values)
-        settings.check()
+        settings.check(local=local)
         return settings
 
-    def check(self) -> None:
+    def check(self, *, local: bool = False) -> None:
         """Checks the combination.
+
+        Args:
+            local: Whether nobody can reach the server but the process that started it (stdio).
 
         Raises:
             SettingsError: It is incomplete or not safe.
@@ -125,7 +132,7 @@ class ServerSettings:
             raise SettingsError(
                 "MCP_VISIBILITY_CLAIM is set, and no token carries claims", remedy="Set MCP_AUTH_JWKS_URL as well"
             )
-        if self.write_enabled and not self.authenticated:
+        if self.write_enabled and not self.authenticated and not local:
             raise SettingsError(
                 "MCP_WRITE_ENABLED is set without authentication",
                 remedy="Set MCP_AUTH_TOKEN or MCP_AUTH_JWKS_URL: a writer must be known",

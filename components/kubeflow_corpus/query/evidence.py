@@ -289,7 +289,9 @@ def _facts(hit: Hit) -> Iterable[str]:
     fields = hit.fields
     if hit.source_type == "issue":
         reason = f" as {fields['state_reason']}" if fields.get("state_reason") else ""
-        yield one_line(f"{hit.repo} #{fields.get('issue_number', '')}, {fields.get('state', '')}{reason}")
+        # A thread that a person wrote down may have no number.
+        number = f" #{fields['issue_number']}" if fields.get("issue_number") else ""
+        yield one_line(f"{hit.repo}{number}, {fields.get('state', '')}{reason}")
         if fields.get("created_at"):
             yield one_line(f"opened {str(fields['created_at'])[:10]}")
     elif hit.source_type in ("code", "manifest"):

@@ -16,12 +16,14 @@ from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.connection import check_embedded_path, disconnect, open_client, translated
 from kubeflow_corpus.store.schema import (
     DENSE_METRIC,
+    HIDDEN,
     KEY_FIELD,
     SPARSE_FIELD,
     SPARSE_METRIC,
     VECTOR_FIELD,
     CollectionSpec,
     served_name,
+    text_literal,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ _TRANSIENT: Final = (
 )
 _NOT_LOADED: Final = ("not loaded", "not fully loaded", "collection not load", "call load()")
 _PAUSE_SECONDS: Final = 0.05
+_SHOWN: Final = f"visibility != {text_literal(HIDDEN)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class Reader:
                 target.name,
                 data=list(data),
                 anns_field=anns_field,
-                filter=expression,
+                filter=_shown(expression),
                 limit=limit,
                 output_fields=list(fields),
                 search_params={"metric_type": metric},
@@ -159,7 +162,7 @@ class Reader:
 
         def query(client: MilvusClient, timeout: float) -> Any:
             return client.query(
-                target.name, filter=expression, output_fields=list(fields), limit=limit, timeout=timeout
+                target.name, filter=_shown(expression), output_fields=list(fields), limit=limit, timeout=timeout
             )
 
         return [dict(row) for row in self._call(target.name, deadline, "fetch", query)]
@@ -169,7 +172,9 @@ class Reader:
 
         def count(client: MilvusClient, timeout: float) -> dict[str, int]:
             counts: dict[str, int] = {}
-            iterator = client.query_iterator(target.name, batch_size=4_000, output_fields=[field], timeout=timeout)
+            iterator = client.query_iterator(
+                target.name, batch_size=4_000, filter=_SHOWN, output_fields=[field], timeout=timeout
+            )
             try:
                 while rows := iterator.next():
                     for row in rows:
@@ -293,6 +298,11 @@ class Reader:
                 self._targets.clear()
                 # A server that was started again may not have loaded its collections.
                 self._warm.clear()
+
+
+def _shown(expression: str) -> str:
+    """Adds to an expression what every read has in common: rows that were deleted softly are not there."""
+    return f"{expression} and {_SHOWN}" if expression else _SHOWN
 
 
 def _load(client: MilvusClient, name: str, timeout: float) -> None:

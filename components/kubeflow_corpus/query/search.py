@@ -97,7 +97,10 @@ class Request:
 
     def __post_init__(self) -> None:
         _check(
-            isinstance(self.query, str) and bool(self.query.strip()), "query", "The question is empty", "Ask something"
+            isinstance(self.query, str) and bool(strip_controls(self.query).strip()),
+            "query",
+            "The question is empty",
+            "Ask something",
         )
         _check(_whole(self.limit, 1, MAX_LIMIT), "limit", f"limit is {self.limit!r}", f"Use 1 to {MAX_LIMIT}")
         _check(self.mode in (None, *MODES), "mode", f"There is no mode {self.mode!r}", f"Use one of {', '.join(MODES)}")

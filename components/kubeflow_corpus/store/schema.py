@@ -24,6 +24,9 @@ SCHEMA_VERSION: Final = "1"
 
 # The reserved source of rows written by people through the MCP tool: no sync touches them, a rebuild copies them.
 MANUAL_SOURCE: Final = "manual"
+# Visibility of rows that were deleted softly: every reader leaves them out, whatever groups it may see. No group has a
+# tilde in its name.
+HIDDEN: Final = "~deleted"
 
 KEY_FIELD: Final = "id"
 VECTOR_FIELD: Final = "vector"

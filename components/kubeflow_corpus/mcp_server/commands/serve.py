@@ -31,27 +31,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serves until the client leaves (stdio) or the process is told to stop (HTTP)."""
     require_extra()
+    from kubeflow_corpus.embedding.factory import embedder_from_settings
     from kubeflow_corpus.mcp_server.assembly import StatusReader
     from kubeflow_corpus.mcp_server.http import Readiness, build_app, serve
     from kubeflow_corpus.mcp_server.server import build_server
     from kubeflow_corpus.mcp_server.service import Service
     from kubeflow_corpus.mcp_server.settings import ServerSettings
+    from kubeflow_corpus.mcp_server.writing import DocumentWriter
     from kubeflow_corpus.query.client import AsyncCorpusClient
     from kubeflow_corpus.settings import Settings
 
     log_to_stderr()
     settings = Settings.from_env()
     # Nobody can reach a server on stdio but the process that started it.
-    overrides = {"host": args.host, "port": args.port} if args.transport != "stdio" else {"host": "127.0.0.1"}
-    server_settings = ServerSettings.from_env(**overrides)
+    local = args.transport == "stdio"
+    overrides = {"host": "127.0.0.1"} if local else {"host": args.host, "port": args.port}
+    server_settings = ServerSettings.from_env(local=local, **overrides)
+    writer = (
+        DocumentWriter(settings, lambda: embedder_from_settings(settings)) if server_settings.write_enabled else None
+    )
     client = AsyncCorpusClient(
         settings=settings, max_concurrent=server_settings.max_concurrency, timeout=server_settings.search_seconds
     )
     known = asyncio.run(_prepare(client))
-    service = Service(client, server_settings, known)
-    server = build_server(service, StatusReader(settings))
+    service = Service(client, server_settings, known, writer=writer)
+    server = build_server(service, StatusReader(settings), local=local)
     _log_built(args.transport, service)
-    if args.transport == "stdio":
+    if local:
         asyncio.run(_stdio(server, client))
         return 0
     readiness = Readiness(client.warm_up)

@@ -1,0 +1,204 @@
+"""The write path of the tools: documents that people write, cut, embedded and stored beside what is ingested.
+
+The query library reads; this module is the only one of the adapter that writes. What it needs beyond the extra ``mcp``
+(chunkers, tokenizer) is imported when it is made.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kubeflow_corpus.errors import InvalidArgument, QueryError, SettingsError, UnitNotFound
+from kubeflow_corpus.store import schema
+from kubeflow_corpus.store.connection import connected
+from kubeflow_corpus.store.schema import MANUAL_SOURCE, collection_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kubeflow_corpus.embedding.embedder import Embedder
+    from kubeflow_corpus.settings import Settings
+    from kubeflow_corpus.store.manual import Place
+
+EMBEDDING_SECONDS: Final = 60.0
+
+
+class PermissionDenied(QueryError):
+    """The caller is known and may not do this."""
+
+    code = "PERMISSION_DENIED"
+
+
+class Unauthenticated(QueryError):
+    """Nobody knows who calls."""
+
+    code = "UNAUTHENTICATED"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a document.
+
+    Attributes:
+        action: One of `tools.WRITE_ACTIONS`.
+        document_id: Its key.
+        sha256: Digest of the content; empty where none was given.
+        units: Units that it has now.
+        rows_written: Rows written.
+        rows_deleted: Rows of its earlier content that were deleted.
+    """
+
+    action: str
+    document_id: str
+    sha256: str = ""
+    units: int = 0
+    rows_written: int = 0
+    rows_deleted: int = 0
+
+
+class DocumentWriter:
+    """Writes and hides documents of the reserved source. Safe for many threads: one writes at a time.
+
+    Args:
+        settings: Where Milvus is; its user needs the rights of a writer.
+        embedder: Makes the embedder, at the first write.
+
+    Raises:
+        SettingsError: The extra ``ingest`` is not installed.
+    """
+
+    def __init__(self, settings: Settings, embedder: Callable[[], Embedder]) -> None:
+        require_ingest()
+        self._settings = settings
+        self._make = embedder
+        self._embedder: Embedder | None = None
+        self._lock = threading.Lock()
+
+    def upsert(
+        self, alias: str, arguments: Mapping[str, Any], groups: tuple[str, ...] | None, request_id: str
+    ) -> Outcome:
+        """Writes a document, over the one of the same origin.
+
+        Args:
+            alias: The collection.
+            arguments: Of `upsert_document`, valid by its schema.
+            groups: Groups that the caller is in; None is everything.
+            request_id: Of this call.
+
+        Raises:
+            InvalidArgument: It cannot be a document.
+            PermissionDenied: It would be of a group that the caller is not in, or the one that it replaces is.
+            LeaseHeld: A run is writing the collection.
+            ModelMismatch: The collection was embedded with another model.
+            CorpusError: It could not be embedded or stored.
+        """
+        from kubeflow_corpus.chunking.compose import Budget
+        from kubeflow_corpus.mcp_server.documents import read_written
+        from kubeflow_corpus.store.manual import served_version, write_document
+        from kubeflow_corpus.tokens import wordpiece_counter
+
+        _check_group(arguments["metadata"].get("visibility", ""), groups)
+        with self._lock, self._placed(alias, request_id) as place:
+            embedder = self._opened()
+            identity = embedder.identity
+            live = served_version(place, identity)
+            tokens = int(live.properties.get(schema.TOKEN_BUDGET_KEY) or identity.max_tokens)
+            written = read_written(place.spec, arguments, Budget(wordpiece_counter(), tokens))
+            texts = [chunk.embedding_text for chunk in written.chunks]
+            vectors = embedder.embed(texts, timeout=EMBEDDING_SECONDS)
+            change = write_document(
+                place, written.document_id, written.rows, vectors, identity, lambda held: _check_group(held, groups)
+            )
+        return Outcome(
+            change.action,
+            written.document_id,
+            written.sha256,
+            written.units,
+            change.rows_written,
+            change.rows_deleted,
+        )
+
+    def delete(self, alias: str, document_id: str, groups: tuple[str, ...] | None, request_id: str) -> Outcome:
+        """Hides a document from every reader; writing it again brings it back.
+
+        Args:
+            alias: The collection.
+            document_id: Its key, or the key of one of its units.
+            groups: Groups that the caller is in; None is everything.
+            request_id: Of this call.
+
+        Raises:
+            InvalidArgument: It is a document of the ingestion.
+            UnitNotFound: There is no such document, or the caller may not see it.
+            LeaseHeld: A run is writing the collection.
+            CorpusError: It could not be stored.
+        """
+        from kubeflow_corpus.store.manual import hide_document
+
+        key = document_id.partition("#")[0]
+        if not key.startswith(f"{MANUAL_SOURCE}:"):
+            raise InvalidArgument(
+                "document_id: it was not written with upsert_document",
+                remedy="What the corpus fetches by itself is deleted at its source",
+                argument="document_id",
+            )
+
+        def may_delete(visibility: str) -> None:
+            if groups is not None and visibility and visibility not in groups:
+                raise _no_document()
+
+        with self._lock, self._placed(alias, request_id) as place:
+            change = hide_document(place, key, may_delete)
+        if change.action == "absent":
+            raise _no_document()
+        return Outcome(change.action, key, rows_written=change.rows_written)
+
+    def close(self) -> None:
+        """Gives the embedder back."""
+        embedder, self._embedder = self._embedder, None
+        if embedder is not None:
+            embedder.close()
+
+    def _opened(self) -> Embedder:
+        if self._embedder is None:
+            self._embedder = self._make()
+        return self._embedder
+
+    @contextmanager
+    def _placed(self, alias: str, request_id: str) -> Iterator[Place]:
+        from kubeflow_corpus.store.manual import Place
+
+        spec = collection_spec(alias)
+        with connected(self._settings) as client:
+            prefix, embedded = self._settings.collection_prefix, self._settings.embedded_milvus
+            yield Place(client, spec, prefix, f"mcp-{request_id}", embedded)
+
+
+def require_ingest() -> None:
+    """Raises `SettingsError` with the remedy where what cuts documents is not installed."""
+    try:
+        import markdown_it  # noqa: F401
+        import numpy  # noqa: F401
+        import ruamel.yaml  # noqa: F401
+        import tokenizers  # noqa: F401
+        import tree_sitter  # noqa: F401
+    except ImportError as error:
+        raise SettingsError(
+            f"The write tools need {error.name}",
+            remedy="Install the extras: pip install 'kubeflow-corpus[mcp,ingest]', or unset MCP_WRITE_ENABLED",
+        ) from error
+
+
+def _check_group(visibility: str, groups: tuple[str, ...] | None) -> None:
+    if groups is not None and visibility and visibility not in groups:
+        raise PermissionDenied(
+            "The document would be, or is, of a group that you are not in", remedy="Use another origin, or your group"
+        )
+
+
+def _no_document() -> UnitNotFound:
+    return UnitNotFound("There is no such document", remedy="Take document_id from upsert_document's answer")

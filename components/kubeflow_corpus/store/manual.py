@@ -1,0 +1,235 @@
+"""Documents that people write, under the reserved source `MANUAL_SOURCE`: one is replaced or hidden as a whole.
+
+They go into the version that is served, under the lease of the collection, so that no run is writing meanwhile. The
+order is that of `apply`: new rows are written, flushed and read back before an old one is deleted, and a call that was
+killed is put right by the next one for the same document. No run touches such rows, and a rebuild copies them.
+
+Deleting is soft: the rows stay, with the visibility `HIDDEN`, which every reader leaves out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from kubeflow_corpus.errors import CollectionNotFound, CorpusError, SchemaMismatch, StoreError
+from kubeflow_corpus.store import schema
+from kubeflow_corpus.store.apply import UPSERT_ROWS, Writer
+from kubeflow_corpus.store.connection import store_errors
+from kubeflow_corpus.store.lease import Lease
+from kubeflow_corpus.store.rows import KEYS_PER_FILTER, check_vectors, in_batches, rows_by_key, scan, stored_row
+from kubeflow_corpus.store.schema import HIDDEN, KEY_FIELD, MANUAL_SOURCE, VECTOR_FIELD, keys_filter
+from kubeflow_corpus.store.versions import Version, ensure_loaded, list_versions, live_version
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from pymilvus import MilvusClient
+
+    from kubeflow_corpus.embedding.embedder import ModelIdentity
+
+Action = Literal["created", "replaced", "restored", "unchanged", "deleted", "absent"]
+# A server may need a moment until a flushed row is read everywhere.
+_VERIFY_ATTEMPTS: Final = 4
+_VERIFY_PAUSE_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a document goes.
+
+    Attributes:
+        client: The connection.
+        spec: The collection.
+        prefix: The environment's prefix.
+        run: Id of this call; its lease is under this name.
+        embedded: Whether the database is a ``.db`` path.
+    """
+
+    client: MilvusClient
+    spec: schema.CollectionSpec
+    prefix: str
+    run: str
+    embedded: bool = False
+
+    @property
+    def served(self) -> str:
+        """The alias as Milvus knows it."""
+        return schema.served_name(self.prefix, self.spec.alias)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of a document.
+
+    Attributes:
+        action: ``restored`` is a document that was deleted and is written again; ``absent`` is one that never was.
+        rows_written: Rows written.
+        rows_deleted: Rows of its earlier content that were deleted.
+    """
+
+    action: Action
+    rows_written: int = 0
+    rows_deleted: int = 0
+
+
+def served_version(place: Place, identity: ModelIdentity) -> Version:
+    """Returns the version that is served, where rows of this model may join it.
+
+    Raises:
+        CollectionNotFound: Nothing is served yet.
+        SchemaMismatch: Its rows have other fields than this release writes.
+        ModelMismatch: Its vectors are of another model.
+    """
+    return _fitting(place, list_versions(place.client, place.served), identity)
+
+
+def _fitting(place: Place, versions: list[Version], identity: ModelIdentity) -> Version:
+    live = live_version(versions)
+    if live is None:
+        raise CollectionNotFound(
+            f"{place.served} is not served yet",
+            remedy="Run the ingestion first: python -m pipelines run",
+            collection=place.served,
+        )
+    recorded = live.properties.get(schema.SCHEMA_VERSION_KEY, "")
+    if recorded != schema.SCHEMA_VERSION:
+        raise SchemaMismatch(
+            f"{live.name} has schema {recorded or '(none)'}, this release writes {schema.SCHEMA_VERSION}",
+            remedy="Rebuild it: python -m pipelines run <collection> --rebuild",
+            collection=live.name,
+        )
+    schema.check_model(live.properties, identity, live.name)
+    return live
+
+
+def write_document(
+    place: Place,
+    document_id: str,
+    rows: Sequence[dict[str, Any]],
+    vectors: NDArray[np.float32],
+    identity: ModelIdentity,
+    may_replace: Callable[[str], None] = lambda visibility: None,
+) -> Change:
+    """Makes the served version hold exactly these rows of a document.
+
+    Args:
+        place: Where.
+        document_id: Its key; every row has it, and the source `MANUAL_SOURCE`.
+        rows: What `rows.to_row` returned, at least one.
+        vectors: Array of shape (len(rows), dimension).
+        identity: The model of the vectors.
+        may_replace: Gets the visibility of rows that are held, and raises where the caller has no right to them.
+
+    Raises:
+        LeaseHeld: A run, or another call, is writing this collection.
+        InvalidVector: A vector cannot be ranked; nothing was written.
+        ModelMismatch: The collection's vectors are of another model.
+        StoreError: Milvus failed, or rows that were written do not come back.
+    """
+    assert rows and all(row["source"] == MANUAL_SOURCE and row["document_id"] == document_id for row in rows)
+    check_vectors([row["embedding_hash"] for row in rows], vectors, identity.dimension)
+    with _leased(place) as (lease, versions):
+        live = _fitting(place, versions, identity)
+        held = _held(place, live.name, document_id)
+        for visibility in {row["visibility"] for row in held.values()} - {HIDDEN}:
+            may_replace(visibility)
+        wanted = {row[KEY_FIELD]: _state(row) for row in rows}
+        if {key: _state(row) for key, row in held.items()} == wanted:
+            return Change("unchanged")
+        writer = Writer(place.client, lease, live.name)
+        full = ({**row, VECTOR_FIELD: vector} for row, vector in zip(rows, vectors, strict=True))
+        for batch in in_batches(full, UPSERT_ROWS):
+            writer.upsert(batch)
+        writer.flush()
+        _verify(place, live.name, wanted)
+        stale = [key for key in held if key not in wanted]
+        if stale:
+            for keys in in_batches(iter(stale), KEYS_PER_FILTER):
+                writer.delete(keys)
+            writer.flush()
+        hidden = bool(held) and all(row["visibility"] == HIDDEN for row in held.values())
+        action: Action = "restored" if hidden else "replaced" if held else "created"
+        return Change(action, writer.rows_written, writer.rows_deleted)
+
+
+def hide_document(
+    place: Place, document_id: str, may_delete: Callable[[str], None] = lambda visibility: None
+) -> Change:
+    """Deletes a document softly: its rows stay and no reader finds them.
+
+    Args:
+        place: Where.
+        document_id: Its key.
+        may_delete: Gets the visibility of rows that are held, and raises where the caller has no right to them.
+
+    Raises:
+        LeaseHeld: A run, or another call, is writing this collection.
+        CollectionNotFound: Nothing is served yet.
+        StoreError: Milvus failed, or rows that were written do not come back.
+    """
+    with _leased(place) as (lease, versions):
+        live = live_version(versions)
+        if live is None:
+            raise CollectionNotFound(f"{place.served} is not served yet", collection=place.served)
+        held = _held(place, live.name, document_id)
+        shown = [key for key, row in held.items() if row["visibility"] != HIDDEN]
+        if not shown:
+            return Change("unchanged" if held else "absent")
+        for visibility in {held[key]["visibility"] for key in shown}:
+            may_delete(visibility)
+        writer = Writer(place.client, lease, live.name)
+        fields = [*(field.name for field in place.spec.fields), VECTOR_FIELD]
+        for keys in in_batches(iter(shown), UPSERT_ROWS):
+            with store_errors(live.name):
+                rows = rows_by_key(place.client, live.name, keys, fields)
+            writer.upsert(
+                [{**stored_row(place.spec, row), "visibility": HIDDEN, VECTOR_FIELD: row[VECTOR_FIELD]} for row in rows]
+            )
+        writer.flush()
+        _verify(place, live.name, {key: (held[key]["row_hash"], HIDDEN) for key in shown})
+        return Change("deleted", writer.rows_written)
+
+
+@contextmanager
+def _leased(place: Place) -> Iterator[tuple[Lease, list[Version]]]:
+    lease = Lease(place.client, place.served, place.run, embedded=place.embedded)
+    versions = lease.acquire()
+    try:
+        yield lease, versions
+    finally:
+        # The error that is under way says more than one about the lease, which runs out by itself.
+        with suppress(CorpusError):
+            lease.release()
+
+
+def _held(place: Place, name: str, document_id: str) -> dict[str, dict[str, Any]]:
+    ensure_loaded(place.client, name)
+    fields = [KEY_FIELD, "row_hash", "visibility"]
+    where = f"{keys_filter('source', [MANUAL_SOURCE])} and {keys_filter('document_id', [document_id])}"
+    with store_errors(name):
+        return {row[KEY_FIELD]: row for page in scan(place.client, name, fields, where) for row in page}
+
+
+def _state(row: dict[str, Any]) -> tuple[str, str]:
+    return row["row_hash"], row["visibility"]
+
+
+def _verify(place: Place, name: str, wanted: dict[str, tuple[str, str]]) -> None:
+    missing = set(wanted)
+    for attempt in range(_VERIFY_ATTEMPTS):
+        if attempt:
+            time.sleep(_VERIFY_PAUSE_SECONDS)
+        for keys in in_batches(iter(sorted(missing)), KEYS_PER_FILTER):
+            with store_errors(name):
+                rows = rows_by_key(place.client, name, keys, [KEY_FIELD, "row_hash", "visibility"])
+            missing -= {row[KEY_FIELD] for row in rows if _state(row) == wanted[row[KEY_FIELD]]}
+        if not missing:
+            return
+    raise StoreError(
+        f"{name}: {len(missing)} rows that were written do not come back, such as {min(missing)}",
+        remedy="Nothing was deleted: look at the Milvus server, then write the document again",
+    )
