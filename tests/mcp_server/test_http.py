@@ -45,6 +45,7 @@ def guarded(corpus_uri: str, tmp_path_factory: pytest.TempPathFactory, issuer: I
         "MCP_AUTH_AUDIENCE": AUDIENCE,
         "MCP_VISIBILITY_CLAIM": "groups",
         "MCP_ALLOWED_ORIGINS": "https://docs.example.org",
+        "MCP_WRITE_ENABLED": "true",
     }
     with running(_own(corpus_uri, tmp_path_factory), **environ) as started:
         yield started
@@ -65,7 +66,11 @@ def _own(uri: str, factory: pytest.TempPathFactory) -> str:
 
 
 def call(url: str, tool: str, query: str, **headers: str) -> requests.Response:
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {"query": query}}}
+    return send(url, "tools/call", {"name": tool, "arguments": {"query": query}}, **headers)
+
+
+def send(url: str, method: str, params: dict[str, Any], **headers: str) -> requests.Response:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return requests.post(f"{url}/mcp", json=body, headers={**HEADERS, **headers}, timeout=60)
 
 
@@ -92,12 +97,21 @@ def test_the_official_client_runs_the_three_tools_over_stdio(
         parameters = StdioServerParameters(
             command=sys.executable,
             args=["-m", "kubeflow_corpus.cli", "mcp"],
-            env={**os.environ, "MILVUS_URI": _own(corpus_uri, tmp_path_factory), "MCP_SEARCH_SECONDS": "60"},
+            env={
+                **os.environ,
+                "MILVUS_URI": _own(corpus_uri, tmp_path_factory),
+                "MCP_SEARCH_SECONDS": "60",
+                "MCP_WRITE_ENABLED": "true",
+            },
         )
         async with Client(parameters) as client:
-            return [await client.call_tool(tool, {"query": query}) for tool, query in QUESTIONS.items()]
+            found = [await client.call_tool(tool, {"query": query}) for tool, query in QUESTIONS.items()]
+            return [{tool.name for tool in (await client.list_tools()).tools}, *found]
 
-    assert all("[c1]" in text_of(result) for result in asyncio.run(scenario()))
+    names, *found = asyncio.run(scenario())
+    assert all("[c1]" in text_of(result) for result in found)
+    # Whoever starts the process may use what it was told to offer.
+    assert "upsert_document" in names
 
 
 def test_health_readiness_and_metrics(server: Running) -> None:
@@ -203,6 +217,34 @@ def test_the_claim_decides_what_a_caller_may_see(guarded: Running, issuer: Issue
     assert "every Monday" not in asked(groups=["team-b"])
     assert "every Monday" not in asked(groups=7)
     assert "every Monday" not in asked()
+
+
+def test_only_a_token_with_the_scope_sees_the_writing_tool_and_writes(guarded: Running, issuer: Issuer) -> None:
+    page = {
+        "collection": "docs",
+        "content": "The mooring mast of the zeppelin is `mast-7`.",
+        "title": "Mooring",
+        "metadata": {"origin": "https://runbooks.example.org/mooring"},
+    }
+
+    def asked(method: str, params: dict[str, Any], scope: str) -> dict[str, Any]:
+        token = issuer.token(sub="ada", scope=scope)
+        return dict(send(guarded.url, method, params, Authorization=f"Bearer {token}").json()["result"])
+
+    def listed(scope: str) -> set[str]:
+        return {tool["name"] for tool in asked("tools/list", {}, scope)["tools"]}
+
+    write = {"name": "upsert_document", "arguments": page}
+    refused = asked("tools/call", write, "corpus:read")
+    written = asked("tools/call", write, "corpus:read corpus:write")
+    found = asked("tools/call", {"name": "search_kubeflow_docs", "arguments": {"query": "zeppelin mast"}}, "")
+
+    assert "upsert_document" not in listed("corpus:read") and "upsert_document" in listed("corpus:write")
+    assert refused["isError"] and refused["content"][0]["text"].startswith("PERMISSION_DENIED: ")
+    assert written["structuredContent"]["action"] == "created"
+    assert "mast-7" in found["content"][0]["text"]
+    audited = [(event["caller"], event["action"]) for event in guarded.events if event.get("event") == "write"]
+    assert audited == [("ada", "refused"), ("ada", "created")]
 
 
 def test_a_rotated_key_is_accepted_at_once(guarded: Running, issuer: Issuer) -> None:

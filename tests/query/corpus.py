@@ -20,6 +20,8 @@ from kubeflow_corpus.store.schema import (
     ISSUES,
     MODEL_KEY,
     MODEL_REVISION_KEY,
+    SCHEMA_VERSION,
+    SCHEMA_VERSION_KEY,
     CollectionSpec,
     collection_schema,
     index_params,
@@ -229,6 +231,7 @@ def fill(
         served = served_name(prefix, spec.alias)
         name = physical_name(served, 1)
         properties = {
+            SCHEMA_VERSION_KEY: SCHEMA_VERSION,
             MODEL_KEY: model or identity.model,
             MODEL_REVISION_KEY: identity.revision if not model else "",
             DIMENSION_KEY: str(identity.dimension),
