@@ -169,6 +169,11 @@ class CodeContext:
         return owner != document.repo and owner in self.repos
 
 
+def tells_context(document: Document) -> bool:
+    """Whether a file says something about the CRDs of other files (see `CodeContext.add`)."""
+    return document.path.endswith(".go") or KIND in document.text
+
+
 def collect_context(documents: Iterable[Document], repos: Iterable[str] = ()) -> CodeContext:
     """Reads the files of one or more repositories once, before they are chunked.
 

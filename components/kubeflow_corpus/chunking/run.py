@@ -68,7 +68,11 @@ def chunk_document(document: Document, budget: Budget, context: CodeContext | No
 
 
 def chunk_documents(
-    documents: Iterable[Document], budget: Budget, workers: int = 1, context: CodeContext | None = None
+    documents: Iterable[Document],
+    budget: Budget,
+    workers: int = 1,
+    context: CodeContext | None = None,
+    around: Iterable[Document] = (),
 ) -> Iterator[Chunked]:
     """Cuts the documents of a source, in order.
 
@@ -79,11 +83,12 @@ def chunk_documents(
         budget: How many tokens the embedding model reads.
         workers: Processes; 1 stays in this one.
         context: What the files of a code source say about each other, from a first pass over the same documents.
+        around: Documents that are not cut and may hand something down to those that are: section pages of a site.
 
     Yields:
         What became of each document.
     """
-    prepared = _with_cascades(documents)
+    prepared = _with_cascades(documents, around)
     if workers <= 1:
         for document in prepared:
             yield chunk_document(document, budget, context)
@@ -101,7 +106,7 @@ def chunk_documents(
             yield from running.popleft().result()
 
 
-def _with_cascades(documents: Iterable[Document]) -> Iterator[Document]:
+def _with_cascades(documents: Iterable[Document], around: Iterable[Document]) -> Iterator[Document]:
     pages: list[Document] = []
     for document in documents:
         if document.source_type == "docs":
@@ -109,13 +114,13 @@ def _with_cascades(documents: Iterable[Document]) -> Iterator[Document]:
         else:
             yield document
     if pages:
-        yield from _cascaded(pages)
+        yield from _cascaded(pages, [*pages, *(page for page in around if page.source_type == "docs")])
 
 
-def _cascaded(pages: list[Document]) -> Iterator[Document]:
+def _cascaded(pages: list[Document], every: list[Document]) -> Iterator[Document]:
     from kubeflow_corpus.chunking.pages import HUGO, Site, cascades
 
-    handed = [(page.source, cascade) for page in pages if Site.of(page).generator == HUGO for cascade in cascades(page)]
+    handed = [(page.source, cascade) for page in every if Site.of(page).generator == HUGO for cascade in cascades(page)]
     for page in pages:
         values: dict[str, Any] = {}
         if handed:

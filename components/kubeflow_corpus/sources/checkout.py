@@ -14,7 +14,7 @@ import hashlib
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,6 +107,7 @@ def fetch_documents(
     workdir: Path,
     settings: Settings | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    named: Collection[str] | None = None,
 ) -> Iterator[Document | Skip]:
     """Streams the files of a source at a revision.
 
@@ -119,6 +120,8 @@ def fetch_documents(
         workdir: A folder for the fetched objects.
         settings: Where ``GITHUB_TOKEN`` comes from; None reads the environment.
         limits: What the source may cost.
+        named: Only these paths, and only their contents are fetched; None is every file. One that the source does
+            not hold or does not select is passed over.
 
     Yields:
         A `Document` or a `Skip` for every selected file, sorted by path.
@@ -128,7 +131,7 @@ def fetch_documents(
     """
     _refuse_unsafe(source)
     with _opened(source, revision, workdir, settings, limits) as tree:
-        yield from _documents(source, revision, tree)
+        yield from _documents(source, revision, tree, named)
 
 
 def survey(
@@ -175,8 +178,12 @@ def source_type_of(source: Source, path: str) -> SourceType:
     return "manifest" if path.lower().endswith(_MANIFEST_SUFFIXES) else "code"
 
 
-def _documents(source: Source, revision: Revision, tree: Tree) -> Iterator[Document | Skip]:
+def _documents(
+    source: Source, revision: Revision, tree: Tree, named: Collection[str] | None
+) -> Iterator[Document | Skip]:
     entries, extras = _selection(source, tree)
+    if named is not None:
+        entries = [entry for entry in entries if entry.path in named]
     readable = [entry for entry in entries if not entry.problem]
     attributes = [entry for entry in extras if entry.path.endswith(_ATTRIBUTE_FILE)][:_MAX_ATTRIBUTE_FILES]
     generated = tree.generated(attributes, [entry.path for entry in readable]) if source.type == "code" else set()
@@ -187,7 +194,8 @@ def _documents(source: Source, revision: Revision, tree: Tree) -> Iterator[Docum
         content = Content(entry, problem=entry.problem) if entry.problem else next(contents)
         total.update(fingerprint(content))
         yield _document(source, revision, content, site, generated)
-    if isinstance(tree, FolderTree) and total.hexdigest() != revision.commit:
+    # The digest is over every file: what was read of some of them says nothing about it.
+    if named is None and isinstance(tree, FolderTree) and total.hexdigest() != revision.commit:
         raise SourceError(
             f"{source.name}: {source.url} changed while it was read, or since its revision was taken",
             remedy="Run again while nothing writes there",

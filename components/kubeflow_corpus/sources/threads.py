@@ -158,6 +158,38 @@ def fetch_threads(
         yield from _Run(source, api, cursor, full, settings.github_api_url).run()
 
 
+def fetch_named_threads(
+    source: Source,
+    settings: Settings,
+    cursor: Cursor,
+    numbers: Iterable[int],
+    *,
+    now: Clock = utc_now,
+    sleep: Sleep = time.sleep,
+    progress: Announce = print,
+    max_wait: float = MAX_WAIT_SECONDS,
+) -> Iterator[Document | Skip | Fetched]:
+    """Reads some threads, whether or not they changed: one call for each, and one for each 100 of its comments.
+
+    Args:
+        source: The catalogue entry, of type ``issue``.
+        settings: As in `fetch_threads`.
+        cursor: Where the last run ended: it knows which merged pull requests close which issue.
+        numbers: Which threads. Numbers of pull requests are passed over.
+        now: The clock.
+        sleep: Waits so many seconds.
+        progress: As in `fetch_threads`.
+        max_wait: As in `fetch_threads`.
+
+    Yields:
+        The document of each thread; at the end, always, one `Fetched` that names those that are gone. Its cursor is
+        not to be kept: nothing was read but these.
+    """
+    api = GithubApi(settings, source.repo, source.name, now=now, sleep=sleep, announce=progress, max_wait=max_wait)
+    with closing(api):
+        yield from _Run(source, api, cursor, False, settings.github_api_url).named(sorted(set(numbers)))
+
+
 def thread_document(
     source: Source, issue: Mapping[str, Any], comments: list[dict[str, Any]], left_out: int = 0
 ) -> Document:
@@ -239,6 +271,19 @@ class _Run:
             if self.listed is not None:
                 self._end_full_listing()
             yield from self._missing()
+        except SourceError as stopped:
+            error = stopped
+        yield self._fetched(error)
+
+    def named(self, numbers: list[int]) -> Iterator[Document | Skip | Fetched]:
+        error: SourceError | None = None
+        # One that is gone has to go whether or not a run before handed it on.
+        self.known.update(numbers)
+        try:
+            for number in numbers:
+                document = self._again(number)
+                if document is not None:
+                    yield document
         except SourceError as stopped:
             error = stopped
         yield self._fetched(error)
