@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("pipeline", nargs="*", choices=[[], *PIPELINES], help="which pipelines (default: all four)")
     add_image_argument(parser)
+    add_crash_notice_argument(parser)
     parser.add_argument("--out", default="dist/pipelines", metavar="DIR", help="folder for the YAML files")
 
 
@@ -39,6 +40,16 @@ def add_image_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_crash_notice_argument(parser: argparse.ArgumentParser) -> None:
+    """Declares ``--no-crash-notice``."""
+    parser.add_argument(
+        "--no-crash-notice",
+        dest="crash_notice",
+        action="store_false",
+        help="without the task that tells of steps that broke off: servers before 2.14 do not know how it is started",
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     """Compiles, and prints a line for each file.
 
@@ -46,18 +57,19 @@ def run(args: argparse.Namespace) -> int:
         SettingsError: The image is missing or not pinned.
     """
     for name in args.pipeline or PIPELINES:
-        file = compile_pipeline(name, args.image, Path(args.out))
+        file = compile_pipeline(name, args.image, Path(args.out), crash_notice=args.crash_notice)
         print(file)
     return 0
 
 
-def compile_pipeline(name: str, image: str, folder: Path) -> Path:
+def compile_pipeline(name: str, image: str, folder: Path, *, crash_notice: bool = True) -> Path:
     """Writes one pipeline.
 
     Args:
         name: Which one.
         image: Image of every step, by digest.
         folder: Where to write ``<name>.yaml``.
+        crash_notice: As in `Placement`.
 
     Raises:
         SettingsError: The image is missing or not pinned.
@@ -65,16 +77,17 @@ def compile_pipeline(name: str, image: str, folder: Path) -> Path:
     check_image(image)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.yaml"
-    file.write_text(compiled(name, image), encoding="utf-8")
+    file.write_text(compiled(name, image, crash_notice), encoding="utf-8")
     return file
 
 
 @cache
-def compiled(name: str, image: str) -> str:
+def compiled(name: str, image: str, crash_notice: bool = True) -> str:
     """Returns one pipeline as YAML, read back once: several schedules of one pipeline share it."""
     with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder:
         file = Path(folder) / f"{name}.yaml"
-        compiler.Compiler().compile(PIPELINES[name](Placement(image=image)), package_path=str(file))
+        placement = Placement(image=image, crash_notice=crash_notice)
+        compiler.Compiler().compile(PIPELINES[name](placement), package_path=str(file))
         read_spec(file)
         return file.read_text(encoding="utf-8")
 

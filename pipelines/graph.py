@@ -23,6 +23,7 @@ class Options:
     Attributes:
         catalogue: Path of the catalogue.
         sources: Names of sources.
+        changed_paths: Documents, as ``source:path``.
         rebuild: Whether to fill a new version.
         allow_deletions: Names of sources.
         questions: Path of a question set.
@@ -33,6 +34,7 @@ class Options:
 
     catalogue: Any
     sources: Any
+    changed_paths: Any
     rebuild: Any
     allow_deletions: Any
     questions: Any
@@ -53,7 +55,15 @@ def collection_steps(collection: str, options: Options, placement: Placement) ->
         The last of them, `publish`, whose output ``published`` says how it went.
     """
     place = placement.place
-    listed = place(list_sources(catalogue=options.catalogue, collection=collection, names=options.sources))
+    listed = place(
+        list_sources(
+            catalogue=options.catalogue,
+            collection=collection,
+            names=options.sources,
+            changed_paths=options.changed_paths,
+            rebuild=options.rebuild,
+        )
+    )
     model = place(describe_model(collection=collection, begun=listed.outputs["begun"]))
     state = place(
         read_state(
@@ -66,7 +76,11 @@ def collection_steps(collection: str, options: Options, placement: Placement) ->
     with dsl.ParallelFor(listed.outputs["Output"], parallelism=placement.parallel) as source:
         resolved = place(
             resolve_revision(
-                catalogue=options.catalogue, collection=collection, source=source, state=state.outputs["state"]
+                catalogue=options.catalogue,
+                collection=collection,
+                source=source,
+                changed_paths=options.changed_paths,
+                state=state.outputs["state"],
             )
         )
         fetched = place(_fetch(collection, options, resolved, state))

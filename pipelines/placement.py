@@ -86,6 +86,7 @@ POLICIES: Final[dict[str, Policy]] = {
     # The report raises on purpose: to try it again would only say it twice.
     "report": Policy(retries=0, secrets=("NOTIFY_WEBHOOK_URL",)),
     "report-corpus": Policy(retries=0, secrets=("NOTIFY_WEBHOOK_URL",)),
+    "tell-of-crash": Policy(secrets=("NOTIFY_WEBHOOK_URL",)),
 }
 
 
@@ -96,10 +97,13 @@ class Placement:
     Attributes:
         image: Image of every step, by digest; empty is the local runner, which starts processes.
         parallel: How many sources, and how many shards, are worked on at a time.
+        crash_notice: Whether a task tells of steps that broke off: a pod more for each collection. Not on this
+            machine, where the program that starts the steps sees that and tells of it.
     """
 
     image: str = ""
     parallel: int = 4
+    crash_notice: bool = True
 
     def place(self, task: PipelineTask) -> PipelineTask:
         """Applies the policy of a task's step."""

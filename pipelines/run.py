@@ -14,6 +14,7 @@ from typing import Final
 from kubeflow_corpus.errors import CatalogueError, RunFailed, SettingsError
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import Source, load_catalogue
+from kubeflow_corpus.sources.named import named_documents
 from kubeflow_corpus.steps.chunking import chunk_source
 from kubeflow_corpus.steps.embedding import describe_model
 from kubeflow_corpus.steps.outcomes import (
@@ -26,10 +27,11 @@ from kubeflow_corpus.steps.outcomes import (
     write_outcome,
 )
 from kubeflow_corpus.steps.progress import Event
-from kubeflow_corpus.steps.report import run_failed, summary_lines
+from kubeflow_corpus.steps.report import CRASH_REMEDY, notify, run_failed, summary_lines
 from kubeflow_corpus.steps.sources import SOURCE_TYPES, fetch_source, fetch_source_threads, resolve_source
 from kubeflow_corpus.steps.summary import Failure, failures
 
+from pipelines.arguments import add_changed_paths_argument
 from pipelines.local import Result, Workplace, build_digest, run_pipeline, watched_here
 from pipelines.placement import Placement
 
@@ -46,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source", action="append", default=[], metavar="NAME", help="only this source; may be given more than once"
     )
+    add_changed_paths_argument(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="fetch and chunk, print the figures, write no collection"
     )
@@ -82,21 +85,23 @@ def run(args: argparse.Namespace) -> int:
     """
     started = time.monotonic()
     catalogue = os.path.abspath(args.catalogue) if args.catalogue else ""
-    chosen = _chosen_sources(catalogue, args.pipeline, args.source)
+    named = named_documents(load_catalogue(catalogue), args.changed_paths, sources=args.source, rebuild=args.rebuild)
+    chosen = _chosen_sources(catalogue, args.pipeline, list(named) or args.source)
     _check_names(args.allow_deletions, catalogue)
     floors = dict(map(_floor, args.floor))
     settings = Settings.from_env()
     place = Workplace.new(Path(args.local), args.pipeline)
     if args.dry_run:
-        return _dry_run(catalogue, chosen)
+        return _dry_run(catalogue, chosen, args.changed_paths)
     _say(args.pipeline, chosen, settings, place)
     from pipelines.registry import PIPELINES
 
     result = run_pipeline(
-        PIPELINES[args.pipeline](Placement()),
+        PIPELINES[args.pipeline](Placement(crash_notice=False)),
         {
             "catalogue": catalogue,
             "sources": args.source,
+            "changed_paths": args.changed_paths,
             "rebuild": args.rebuild,
             "allow_deletions": args.allow_deletions,
             "questions": os.path.abspath(args.questions) if args.questions else "",
@@ -111,8 +116,18 @@ def run(args: argparse.Namespace) -> int:
         if collection in result.outcomes:
             print("\n".join(summary_lines(collection, result.outcomes[collection])))
     print(f"{time.monotonic() - started:.1f} s, {_peak(result.screen.events)}; artifacts and log: {place.run}")
-    _raise_failures(result, place)
+    try:
+        _raise_failures(result, place)
+    except RunFailed as error:
+        if not _was_reported(result.screen.events):
+            notify(settings.notify_webhook_url, f"run {place.run_id}: {error}")
+        raise
     return 0
+
+
+def _was_reported(events: Sequence[Event]) -> bool:
+    """Whether the last step of the run said how it went, and told the webhook if there was anything to tell."""
+    return any(event.step == "report" and event.state in ("done", "failed") for event in events)
 
 
 def _chosen_sources(catalogue: str, pipeline: str, names: Sequence[str]) -> dict[str, tuple[Source, ...]]:
@@ -173,16 +188,28 @@ def _raise_failures(result: Result, place: Workplace) -> None:
         if event.state == "failed" and event.collection and key not in known and not _covered(found, event):
             cause = f"{event.problem}. {event.remedy}" if event.remedy else event.problem
             found.append(Failure(event.collection, event.item, event.step, cause))
+    if result.error:
+        found += [failure for failure in _broken_off(result.screen.events) if failure not in found]
     if found:
         raise run_failed(found)
     raise RunFailed(f"A step ended without saying why: {result.error}", remedy=f"See {place.log}")
+
+
+def _broken_off(events: Sequence[Event]) -> list[Failure]:
+    """Returns the steps that began and never said how they ended: their process was killed."""
+    last = {(event.collection, event.item, event.step): event.state for event in events if event.collection}
+    return [
+        Failure(*step, f"its process ended without a word: killed, or out of memory? {CRASH_REMEDY}")
+        for step, state in last.items()
+        if state in ("started", "progress")
+    ]
 
 
 def _covered(found: Sequence[Failure], event: Event) -> bool:
     return any(failure.collection == event.collection and failure.step == event.step for failure in found)
 
 
-def _dry_run(catalogue: str, chosen: dict[str, tuple[Source, ...]]) -> int:
+def _dry_run(catalogue: str, chosen: dict[str, tuple[Source, ...]], changed_paths: Sequence[str]) -> int:
     found: list[Failure] = []
     for collection, sources in chosen.items():
         with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder, watched_here():
@@ -191,7 +218,7 @@ def _dry_run(catalogue: str, chosen: dict[str, tuple[Source, ...]]) -> int:
             write_outcome(begun, Outcome("", "dry run"))
             describe_model(collection, str(begun), str(state))
             write_json(str(state / CURSORS_FILE), {})
-            parts = [_dry_source(catalogue, collection, source.name, Path(folder)) for source in sources]
+            parts = [_dry_source(catalogue, collection, source.name, changed_paths, Path(folder)) for source in sources]
             outcome = replace(read_outcome(state), sources=tuple(parts))
         counts = Counter[str]()
         for part in parts:
@@ -204,9 +231,9 @@ def _dry_run(catalogue: str, chosen: dict[str, tuple[Source, ...]]) -> int:
     return 0
 
 
-def _dry_source(catalogue: str, collection: str, name: str, folder: Path) -> Outcome:
+def _dry_source(catalogue: str, collection: str, name: str, changed_paths: Sequence[str], folder: Path) -> Outcome:
     state, documents, chunks = (str(folder / part) for part in ("state", f"documents-{name}", f"chunks-{name}"))
-    resolved = resolve_source(catalogue, collection, name, state)
+    resolved = resolve_source(catalogue, collection, name, state, changed_paths)
     if collection == "issues":
         fetch_source_threads(catalogue, resolved, state, documents)
     else:

@@ -29,7 +29,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipelines.cluster import Access, Cluster
-from pipelines.compile import add_image_argument, check_image
+from pipelines.compile import add_crash_notice_argument, add_image_argument, check_image
 from pipelines.registry import PIPELINES
 from pipelines.submit import NAME_PREFIX, upload
 
@@ -68,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("file", help="YAML of the schedules")
     add_image_argument(parser)
+    add_crash_notice_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,13 +80,22 @@ def run(args: argparse.Namespace) -> int:
     check_image(args.image)
     experiment, schedules = read_schedules(Path(args.file))
     cluster = Cluster(Access.from_env())
-    for line in apply_schedules(cluster, experiment, schedules, args.image):
+    for line in apply_schedules(cluster, experiment, schedules, args.image, crash_notice=args.crash_notice):
         print(line)
     return 0
 
 
-def apply_schedules(cluster: Cluster, experiment: str, schedules: Sequence[Schedule], image: str) -> list[str]:
+def apply_schedules(
+    cluster: Cluster, experiment: str, schedules: Sequence[Schedule], image: str, *, crash_notice: bool = True
+) -> list[str]:
     """Creates, replaces and deletes recurring runs until they are what is wanted.
+
+    Args:
+        cluster: The server.
+        experiment: Name of the experiment.
+        schedules: What is wanted.
+        image: Image of every step, by digest.
+        crash_notice: As in `Placement`.
 
     Returns:
         A line for each.
@@ -94,7 +104,7 @@ def apply_schedules(cluster: Cluster, experiment: str, schedules: Sequence[Sched
     held = [recurring for recurring in cluster.recurring_runs(experiment_id) if _digest_of(recurring)]
     lines = []
     for schedule in schedules:
-        version = upload(cluster, schedule.pipeline, image, schedule.parameters)
+        version = upload(cluster, schedule.pipeline, image, schedule.parameters, crash_notice=crash_notice)
         digest = schedule.digest(version)
         same_name = [recurring for recurring in held if recurring.display_name == schedule.name]
         right = [recurring for recurring in same_name if _digest_of(recurring) == digest]

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubeflow_corpus.errors import SettingsError
+from kubeflow_corpus.sources.named import parse_named
 
+from pipelines.arguments import add_changed_paths_argument
 from pipelines.cluster import Access, Cluster
-from pipelines.compile import add_image_argument, check_image, compile_pipeline
+from pipelines.compile import add_crash_notice_argument, add_image_argument, check_image, compile_pipeline
 from pipelines.registry import PIPELINES
 
 NAME_PREFIX: Final = "kubeflow-corpus"
@@ -23,6 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("pipeline", choices=PIPELINES)
     add_image_argument(parser)
+    add_crash_notice_argument(parser)
+    add_changed_paths_argument(parser)
     parser.add_argument("--experiment", default=NAME_PREFIX, metavar="NAME", help="experiment that the run belongs to")
     parser.add_argument(
         "--parameter",
@@ -41,15 +45,21 @@ def run(args: argparse.Namespace) -> int:
     """
     check_image(args.image)
     parameters = parse_parameters(args.parameter)
+    if args.changed_paths:
+        # The catalogue is the cluster's: whether it has such sources is found there.
+        parse_named(args.changed_paths)
+        parameters["changed_paths"] = args.changed_paths
     cluster = Cluster(Access.from_env())
-    version = upload(cluster, args.pipeline, args.image, parameters)
+    version = upload(cluster, args.pipeline, args.image, parameters, crash_notice=args.crash_notice)
     experiment = cluster.ensure_experiment(args.experiment)
     name = f"{NAME_PREFIX}-{args.pipeline}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     print(f"{name}: {cluster.start_run(name, experiment, version, parameters)}")
     return 0
 
 
-def upload(cluster: Cluster, pipeline: str, image: str, parameters: Mapping[str, Any]) -> Any:
+def upload(
+    cluster: Cluster, pipeline: str, image: str, parameters: Mapping[str, Any], *, crash_notice: bool = True
+) -> Any:
     """Uploads a pipeline unless this version is there.
 
     Args:
@@ -57,6 +67,7 @@ def upload(cluster: Cluster, pipeline: str, image: str, parameters: Mapping[str,
         pipeline: Which one.
         image: Image of every step, by digest.
         parameters: Arguments that will be given to it: checked against what it takes.
+        crash_notice: As in `Placement`.
 
     Returns:
         The reference to its version.
@@ -65,7 +76,7 @@ def upload(cluster: Cluster, pipeline: str, image: str, parameters: Mapping[str,
         SettingsError: The pipeline has no such parameter.
     """
     with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder:
-        file = compile_pipeline(pipeline, image, Path(folder))
+        file = compile_pipeline(pipeline, image, Path(folder), crash_notice=crash_notice)
         check_parameters(pipeline, file, parameters)
         # Compiled YAML is the same for the same program and image: so is the version's name.
         digest = hashlib.sha256(file.read_bytes()).hexdigest()[:_VERSION_CHARACTERS]

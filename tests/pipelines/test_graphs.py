@@ -19,6 +19,7 @@ IMAGE = "registry.example/kubeflow-corpus/python@sha256:" + "a" * 64
 NAMES = ("docs", "issues", "code", "corpus")
 # Cached by the commit that they are given; everything else looks at the world or changes it.
 CACHED = {"fetch", "chunk"}
+Specs = dict[str, tuple[Any, dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +30,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def specs(folder: Path) -> Specs:
+    """Reading a specification back takes a second: once is enough."""
+    return {name: read_spec(folder / f"{name}.yaml") for name in NAMES}
+
+
 @pytest.fixture(params=NAMES)
-def compiled(request: pytest.FixtureRequest, folder: Path) -> tuple[Any, dict[str, Any]]:
-    return read_spec(folder / f"{request.param}.yaml")
+def compiled(request: pytest.FixtureRequest, specs: Specs) -> tuple[Any, dict[str, Any]]:
+    return specs[request.param]
 
 
 def tasks(spec: Any) -> Iterator[tuple[str, Any]]:
@@ -48,8 +55,8 @@ def containers(spec: Any) -> list[Any]:
     return [executor["container"] for executor in spec.deployment_spec["executors"].values()]
 
 
-def test_every_pipeline_is_a_valid_specification_under_its_own_name(folder: Path) -> None:
-    assert {read_spec(folder / f"{name}.yaml")[0].pipeline_info.name for name in NAMES} == set(NAMES)
+def test_every_pipeline_is_a_valid_specification_under_its_own_name(specs: Specs) -> None:
+    assert {specs[name][0].pipeline_info.name for name in NAMES} == set(NAMES)
 
 
 def test_every_step_runs_in_the_given_image_and_installs_nothing(compiled: tuple[Any, dict[str, Any]]) -> None:
@@ -64,8 +71,8 @@ def test_only_what_a_commit_decides_is_cached(compiled: tuple[Any, dict[str, Any
     assert {"apply", "publish", "read-state", "resolve-revision", "plan", "embed"} <= cached.keys()
 
 
-def test_the_chunks_of_threads_are_never_served_for_others(folder: Path) -> None:
-    spec, _ = read_spec(folder / "issues.yaml")
+def test_the_chunks_of_threads_are_never_served_for_others(specs: Specs) -> None:
+    spec, _ = specs["issues"]
     assert "fetch" not in {step for step, _ in tasks(spec)}
     assert not next(task for step, task in tasks(spec) if step == "fetch-threads").caching_options.enable_cache
 
@@ -102,8 +109,8 @@ def test_secrets_come_from_one_kubernetes_secret_and_a_run_can_do_without_each(
     assert {"MILVUS_TOKEN", "EMBEDDINGS_API_KEY", "NOTIFY_WEBHOOK_URL"} <= names
 
 
-def test_a_step_sees_only_the_secrets_of_its_own_work(folder: Path) -> None:
-    platform = platform_of(read_spec(folder / "docs.yaml"))
+def test_a_step_sees_only_the_secrets_of_its_own_work(specs: Specs) -> None:
+    platform = platform_of(specs["docs"])
     seen = {
         executor.removeprefix("exec-"): {
             entry["envVar"] for secret in settings.get("secretAsEnv", ()) for entry in secret["keyToEnv"]
@@ -124,20 +131,60 @@ def test_every_step_ends_in_time_and_runs_as_nobody_in_particular(compiled: tupl
 
 def test_no_parameter_is_a_secret_and_each_has_a_description(compiled: tuple[Any, dict[str, Any]]) -> None:
     parameters = compiled[0].root.input_definitions.parameters
-    assert {"catalogue", "sources", "rebuild", "allow_deletions"} <= set(parameters)
+    assert {"catalogue", "sources", "changed_paths", "rebuild", "allow_deletions"} <= set(parameters)
     for name, parameter in parameters.items():
         assert parameter.description, name
         assert not re.search("token|password|secret|key", name)
 
 
-def test_the_report_of_the_corpus_waits_for_all_three_graphs_which_wait_for_none(folder: Path) -> None:
-    spec, _ = read_spec(folder / "corpus.yaml")
+def test_the_report_of_the_corpus_waits_for_all_three_graphs_which_wait_for_none(specs: Specs) -> None:
+    spec, _ = specs["corpus"]
     waits = {name: set(task.dependent_tasks) for name, task in spec.root.dag.tasks.items()}
+    told = {name: waits.pop(name) for name in list(waits) if name.startswith("tell-of-crash")}
     assert waits == {"docs": set(), "issues": set(), "code": set(), "report-corpus": {"docs", "issues", "code"}}
+    assert sorted(map(sorted, told.values())) == [["code"], ["docs"], ["issues"]]
 
 
-def test_every_step_has_a_policy_and_every_policy_a_step(folder: Path) -> None:
-    steps = {step for name in NAMES for step, _ in tasks(read_spec(folder / f"{name}.yaml")[0])}
+def test_whatever_becomes_of_a_graph_one_task_hears_of_it_and_the_report_is_no_part_of_the_graph(
+    compiled: tuple[Any, dict[str, Any]],
+) -> None:
+    root = compiled[0].root.dag.tasks
+    graphs = {name for name, task in root.items() if compiled[0].components[task.component_ref.name].HasField("dag")}
+    heard = []
+    for name, task in root.items():
+        if name.startswith("tell-of-crash"):
+            heard.append(task.inputs.parameters["status"].task_final_status.producer_task)
+            assert task.trigger_policy.strategy == task.trigger_policy.ALL_UPSTREAM_TASKS_COMPLETED
+            assert list(task.dependent_tasks) == heard[-1:]
+            assert {parameter for parameter in task.inputs.parameters} == {"collection", "run_id", "run_name", "status"}
+            constants = [task.inputs.parameters[key].runtime_value.constant for key in ("run_id", "run_name")]
+            assert [value.string_value for value in constants] == ["{{$.pipeline_job_uuid}}", "{{$.pipeline_job_name}}"]
+    assert set(heard) == graphs
+    assert len(heard) == len(graphs)
+    assert not [step for step, task in tasks(compiled[0]) if step.startswith("report") and task not in root.values()]
+
+
+def test_a_server_that_cannot_start_a_task_after_a_failure_gets_a_graph_without_one(tmp_path: Path) -> None:
+    file = compile_pipeline("issues", IMAGE, tmp_path, crash_notice=False)
+    assert {step for step, _ in tasks(read_spec(file)[0])} == set(POLICIES) - {
+        "fetch",
+        "report-corpus",
+        "tell-of-crash",
+    }
+    assert "TASK_FINAL_STATUS" not in file.read_text()
+
+
+def test_documents_that_are_asked_for_are_part_of_the_key_by_which_fetching_is_cached(specs: Specs) -> None:
+    spec, _ = specs["docs"]
+    given = {step: set(task.inputs.parameters) for step, task in tasks(spec)}
+    assert {"changed_paths", "rebuild"} <= given["list-sources"]
+    assert "changed_paths" in given["resolve-revision"]
+    # What resolving says, and nothing of it past the key.
+    assert given["fetch"] == {"catalogue", "collection", "resolved", "build"}
+
+
+def test_every_step_has_a_policy_and_every_policy_a_step(specs: Specs) -> None:
+    steps = {step for name in NAMES for step, _ in tasks(specs[name][0])}
     assert steps == set(POLICIES)
 
 

@@ -51,6 +51,7 @@ def run(
     *,
     catalogue: Path = CATALOGUE,
     names: Iterable[str] = (),
+    changed_paths: Sequence[str] = (),
     rebuild: bool = False,
     questions: str = "",
     floors: Mapping[str, float] | None = None,
@@ -59,13 +60,13 @@ def run(
     place = folder / collection
     place.mkdir(parents=True, exist_ok=True)
     path = lambda name: str(place / name)  # noqa: E731
-    sources = list_sources(str(catalogue), collection, list(names), path("begun"))
+    sources = list_sources(str(catalogue), collection, list(names), path("begun"), changed_paths, rebuild)
     describe_model(collection, path("begun"), path("model"))
     store_steps.read_state(collection, path("model"), sources, rebuild, path("state"))
     chunks = []
     for source in sources:
         documents, rows = path(f"documents-{source}"), path(f"chunks-{source}")
-        resolved = resolve_source(str(catalogue), collection, source, path("state"))
+        resolved = resolve_source(str(catalogue), collection, source, path("state"), changed_paths)
         if collection == "issues":
             fetch_source_threads(str(catalogue), resolved, path("state"), documents)
         else:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from kfp.dsl import PipelineTaskFinalStatus
 from kubeflow_corpus.errors import RunFailed
+from kubeflow_corpus.steps.component import tell_of_crash
 from kubeflow_corpus.steps.outcomes import Outcome, fresh_folder, write_outcome
 from kubeflow_corpus.steps.report import report_run, summary_lines
 from kubeflow_corpus.steps.summary import markdown
+
+from tests.servers.webhook import Webhook, serve_webhook
 
 GOOD = Outcome("apples", "chunk", counts={"documents": 2, "chunks": 3, "left out": 1, "left out: draft": 1})
 BAD = Outcome("bees", "fetch", "failed", "there is no example/bees", "Check repo")
@@ -50,36 +51,14 @@ def test_every_failure_of_every_collection_is_in_the_one_error(tmp_path: Path) -
     assert failed.value.fields["failures"][0]["source"] == "bees"
 
 
-class Webhook(BaseHTTPRequestHandler):
-    status = 200
-    told: list[str] = []
-
-    def do_POST(self) -> None:  # noqa: N802
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        type(self).told.append(body["text"])
-        self.send_response(self.status)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
-def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Webhook]]:
-    class Fresh(Webhook):
-        told: list[str] = []
-
-    server = HTTPServer(("127.0.0.1", 0), Fresh)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    monkeypatch.setenv("NOTIFY_WEBHOOK_URL", f"http://127.0.0.1:{server.server_port}/secret-path")
-    yield Fresh
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+    with serve_webhook() as server:
+        monkeypatch.setenv("NOTIFY_WEBHOOK_URL", server.url)
+        yield server
 
 
-def test_the_webhook_is_told_of_a_failure_and_of_nothing_else(tmp_path: Path, webhook: type[Webhook]) -> None:
+def test_the_webhook_is_told_of_a_failure_and_of_nothing_else(tmp_path: Path, webhook: Webhook) -> None:
     report_run(published(tmp_path, docs=Outcome("", "publish", sources=(GOOD,))))
     assert webhook.told == []
     with pytest.raises(RunFailed):
@@ -88,7 +67,7 @@ def test_the_webhook_is_told_of_a_failure_and_of_nothing_else(tmp_path: Path, we
 
 
 def test_a_webhook_that_fails_hides_no_failure_and_its_address_is_not_shown(
-    tmp_path: Path, webhook: type[Webhook], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, webhook: Webhook, capsys: pytest.CaptureFixture[str]
 ) -> None:
     webhook.status = 500
     with pytest.raises(RunFailed, match="bees"):
@@ -96,6 +75,32 @@ def test_a_webhook_that_fails_hides_no_failure_and_its_address_is_not_shown(
     said = capsys.readouterr().out
     assert "The webhook was not told" in said
     assert "secret-path" not in said
+
+
+def final_status(state: str, message: str = "") -> PipelineTaskFinalStatus:
+    """What KFP hands to the task that it starts whatever became of a graph."""
+    return PipelineTaskFinalStatus(state, "pipelines/1", "docs", 137 if message else None, message or None)
+
+
+def test_the_webhook_is_told_once_of_steps_that_broke_off_by_run_and_step(webhook: Webhook) -> None:
+    status = final_status("FAILED", "Task embed-driver/embed:\n  OOMKilled (exit code 137).")
+    tell_of_crash.python_func(collection="docs", run_name="docs-daily-1", run_id="7b2e", status=status)
+    (told,) = webhook.told
+    assert told.startswith("docs: run docs-daily-1 (7b2e) broke off before its report: ")
+    assert "embed: OOMKilled (exit code 137)." in told
+    assert "run again" in told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize("state", ["SUCCEEDED", "COMPLETE", "CACHED", "SKIPPED", "CANCELED", "RUNNING", ""])
+def test_nothing_is_told_of_steps_that_ended_or_of_which_kfp_does_not_know(webhook: Webhook, state: str) -> None:
+    tell_of_crash.python_func(collection="docs", run_name="docs-1", run_id="7b2e", status=final_status(state))
+    assert webhook.told == []
+
+
+def test_a_crash_of_which_nothing_is_said_is_told_all_the_same(webhook: Webhook) -> None:
+    tell_of_crash.python_func(collection="code", run_name="all-1", run_id="7b2e", status=final_status("FAILED"))
+    assert webhook.told[0].startswith("code: run all-1 (7b2e) broke off before its report: KFP does not say which step")
 
 
 def test_a_collection_without_sources_is_no_failure(tmp_path: Path) -> None:

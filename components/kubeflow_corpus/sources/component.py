@@ -16,6 +16,8 @@ def list_sources(
     catalogue: str,
     collection: str,
     names: List[str],  # noqa: UP006
+    changed_paths: List[str],  # noqa: UP006
+    rebuild: bool,
     begun: Output[Dataset],
 ) -> List[str]:  # noqa: UP006
     """Lists the sources of a collection.
@@ -26,6 +28,8 @@ def list_sources(
         catalogue: Path of the catalogue; empty is the packaged one.
         collection: docs, issues or code.
         names: Only these sources; empty is all of them.
+        changed_paths: Only these documents, as source:path; empty is whole sources.
+        rebuild: Whether a new version was asked for.
         begun: How reading the catalogue went.
 
     Returns:
@@ -33,17 +37,24 @@ def list_sources(
     """
     from kubeflow_corpus.steps import sources as steps
 
-    return steps.list_sources(catalogue, collection, names, begun.path)
+    return steps.list_sources(catalogue, collection, names, begun.path, changed_paths, rebuild)
 
 
 @dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)
-def resolve_revision(catalogue: str, collection: str, source: str, state: Input[Dataset]) -> str:
+def resolve_revision(
+    catalogue: str,
+    collection: str,
+    source: str,
+    changed_paths: List[str],  # noqa: UP006
+    state: Input[Dataset],
+) -> str:
     """Finds the commit (or, for issue threads, the point in time) from which a source is read.
 
     Args:
         catalogue: Path of the catalogue; empty is the packaged one.
         collection: docs, issues or code.
         source: Name of the source.
+        changed_paths: Only these documents, as source:path; empty is whole sources.
         state: What the collection records.
 
     Returns:
@@ -51,7 +62,7 @@ def resolve_revision(catalogue: str, collection: str, source: str, state: Input[
     """
     from kubeflow_corpus.steps.sources import resolve_source
 
-    return resolve_source(catalogue, collection, source, state.path)
+    return resolve_source(catalogue, collection, source, state.path, changed_paths)
 
 
 @dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)

@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +15,9 @@ from kubeflow_corpus.artifacts import read_documents, write_jsonl
 from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.chunking.crds import collect_context
 from kubeflow_corpus.chunking.run import CHUNKER_VERSION, chunk_documents
-from kubeflow_corpus.records import Skip
+from kubeflow_corpus.records import Document, Skip
 from kubeflow_corpus.steps.outcomes import (
+    AROUND_FILE,
     LEFT_OUT,
     ROWS_FILE,
     SKIPS_FILE,
@@ -76,11 +78,15 @@ def _write_chunks(
     workers = min(os.cpu_count() or 1, _MOST_WORKERS) if total >= _DOCUMENTS_WORTH_WORKERS else 1
     budget = Budget(wordpiece_counter(), tokens)
 
+    def around() -> Iterator[Document]:
+        return read_documents(documents / AROUND_FILE) if (documents / AROUND_FILE).exists() else iter(())
+
     def rows() -> Iterator[dict[str, Any]]:
         nonlocal removed_lines
         # A first pass over a code source: Go types explain CRDs, and of several copies of a CRD one is shown.
-        context = collect_context(read_documents(documents / ROWS_FILE), repos) if collection == _CODE else None
-        chunked_documents = chunk_documents(read_documents(documents / ROWS_FILE), budget, workers, context)
+        every = chain(read_documents(documents / ROWS_FILE), around())
+        context = collect_context(every, repos) if collection == _CODE else None
+        chunked_documents = chunk_documents(read_documents(documents / ROWS_FILE), budget, workers, context, around())
         for chunked in watch.track(chunked_documents, "documents", total):
             details.update(chunked.counts)
             removed_lines += sum(part.end_line - part.start_line + 1 for part in chunked.removed)

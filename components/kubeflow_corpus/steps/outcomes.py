@@ -23,6 +23,8 @@ ROWS_FILE: Final = "rows.jsonl.zst"
 SKIPS_FILE: Final = "skips.jsonl.zst"
 VECTORS_FILE: Final = "vectors.parquet"
 THREADS_FILE: Final = "threads.json"
+# Documents that are not cut themselves: what those that a run is asked for by name need to be cut like in a whole run.
+AROUND_FILE: Final = "around.jsonl.zst"
 CURSORS_FILE: Final = "cursors.json"
 PLAN_FILE: Final = "plan.json"
 RECORD_FILE: Final = "record.json"
@@ -37,6 +39,8 @@ ALIASES: Final = {"docs": schema.DOCS.alias, "issues": schema.ISSUES.alias, "cod
 SKIPPED: Final = "skipped"
 LEFT_OUT: Final = "left out"
 _REASON: Final = ": "
+# The fact that a run is asked for some documents of a source only, as a list in JSON.
+NAMED: Final = "named"
 
 Status = Literal["ok", "failed", "none"]
 
@@ -52,7 +56,7 @@ class Outcome:
         problem: What failed, in one line.
         remedy: What to do about it, in one line.
         counts: Figures by name.
-        facts: What later steps need to know: ``revision``, ``cursor``, ``version``.
+        facts: What later steps need to know: ``revision``, ``cursor``, ``version``; ``named`` (see `named`).
         sources: Of a collection: how it went with each of its sources.
         alarms: What somebody should look at although the work is done, a line each.
     """
@@ -71,6 +75,12 @@ class Outcome:
     def ok(self) -> bool:
         """Whether there are rows of this source to go on with."""
         return self.status == "ok"
+
+    @property
+    def named(self) -> tuple[str, ...] | None:
+        """Paths or numbers of the documents that the run is asked for; None where it is asked for whole sources."""
+        text = self.facts.get(NAMED)
+        return None if text is None else tuple(json.loads(text))
 
     @property
     def error(self) -> str:

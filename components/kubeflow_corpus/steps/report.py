@@ -15,6 +15,8 @@ from kubeflow_corpus.steps.summary import Failure, failures, reasons, table, tex
 _WEBHOOK_TIMEOUT_SECONDS: Final = 10
 # Chat services cut or refuse longer messages.
 _WEBHOOK_CHARACTERS: Final = 3000
+_BROKEN_OFF: Final = frozenset({"FAILED", "ERROR"})
+CRASH_REMEDY: Final = "Look at the pods of the run (out of memory?) and run again: what was indexed before is served"
 
 
 def report_run(published: Mapping[str, str]) -> None:
@@ -36,6 +38,27 @@ def report_run(published: Mapping[str, str]) -> None:
             failed = run_failed(found)
             notify(Settings.from_env().notify_webhook_url, str(failed))
             raise failed
+
+
+def tell_of_crash(collection: str, run: str, state: str, message: str) -> None:
+    """Tells the webhook that the steps of a collection broke off: killed, out of memory, or a defect.
+
+    What the steps understand they hand on to the report, which then tells of it; here the two never overlap.
+
+    Args:
+        collection: ``docs``, ``issues`` or ``code``.
+        run: Name of the run.
+        state: How KFP says that the steps ended.
+        message: What KFP says of it; may be empty.
+    """
+    if state not in _BROKEN_OFF:
+        # Some servers call a graph that ended well RUNNING, because of its loops: no false alarm each night.
+        print(f"{collection}: KFP says of the steps: {state or 'nothing'}. There is nothing to tell")
+        return
+    cause = " ".join(message.split()).rstrip(".") or "KFP does not say which step, or why"
+    text = f"{collection}: run {run} broke off before its report: {cause}. {CRASH_REMEDY}"
+    print(text)
+    notify(Settings.from_env().notify_webhook_url, text)
 
 
 def summary_lines(collection: str, outcome: Outcome) -> list[str]:

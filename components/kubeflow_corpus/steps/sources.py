@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,15 +13,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubeflow_corpus.artifacts import write_jsonl
+from kubeflow_corpus.chunking.crds import KIND, tells_context
 from kubeflow_corpus.records import Document, Skip
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import Source, load_catalogue
 from kubeflow_corpus.sources.checkout import Revision, fetch_documents, resolve_revision
+from kubeflow_corpus.sources.named import named_documents, parse_named, section_pages
 from kubeflow_corpus.sources.thread_cursor import Cursor
-from kubeflow_corpus.sources.threads import Fetched, fetch_threads
+from kubeflow_corpus.sources.threads import Fetched, fetch_named_threads, fetch_threads
 from kubeflow_corpus.steps.model import model_facts
 from kubeflow_corpus.steps.outcomes import (
+    AROUND_FILE,
     CURSORS_FILE,
+    NAMED,
     ROWS_FILE,
     SKIPPED,
     SKIPS_FILE,
@@ -40,7 +45,14 @@ from kubeflow_corpus.steps.progress import EVENTS_VARIABLE, StepWatch, step
 SOURCE_TYPES: Final = {"docs": "docs", "issues": "issue", "code": "code"}
 
 
-def list_sources(catalogue: str, collection: str, names: Sequence[str], target: str) -> list[str]:
+def list_sources(
+    catalogue: str,
+    collection: str,
+    names: Sequence[str],
+    target: str,
+    changed_paths: Sequence[str] = (),
+    rebuild: bool = False,
+) -> list[str]:
     """Returns the names of the sources of a collection.
 
     A loop over nothing has no result to collect, so no source at all is one source without a name.
@@ -50,12 +62,16 @@ def list_sources(catalogue: str, collection: str, names: Sequence[str], target: 
         collection: ``docs``, ``issues`` or ``code``.
         names: Only these; empty is every source of the collection.
         target: Folder for the outcome.
+        changed_paths: Only these documents, and the sources that they are of; empty is whole sources.
+        rebuild: Whether a new version was asked for.
     """
     chosen: list[str] = []
 
     def work() -> Outcome:
         with step("list_sources", collection=collection) as watch:
-            chosen.extend(source.name for source in choose_sources(catalogue, collection, names))
+            named = named_documents(load_catalogue(catalogue), changed_paths, sources=names, rebuild=rebuild)
+            sources = choose_sources(catalogue, collection, names)
+            chosen.extend(source.name for source in sources if not named or source.name in named)
             watch.count(sources=len(chosen))
         return Outcome("", "list_sources")
 
@@ -75,7 +91,7 @@ def choose_sources(catalogue: str, collection: str, names: Sequence[str]) -> tup
     return tuple(source for source in chosen if source.type == SOURCE_TYPES[collection])
 
 
-def resolve_source(catalogue: str, collection: str, name: str, state: str) -> str:
+def resolve_source(catalogue: str, collection: str, name: str, state: str, changed_paths: Sequence[str] = ()) -> str:
     """Returns where a source stands now, as the JSON of an `Outcome`: the key by which `fetch` is cached.
 
     Args:
@@ -83,13 +99,17 @@ def resolve_source(catalogue: str, collection: str, name: str, state: str) -> st
         collection: ``docs``, ``issues`` or ``code``.
         name: Name of the source; empty where the collection has none.
         state: Folder that `read_state` wrote.
+        changed_paths: Only these documents, of this source or others; empty is whole sources.
     """
     held = read_outcome(Path(state))
     start = Outcome(name, "resolve_revision", "ok" if name and held.ok else "none")
+    if start.ok and changed_paths:
+        # Part of the key of the cache, and also there where the source turns out to be out of reach.
+        start = replace(start, facts={NAMED: json.dumps(parse_named(changed_paths).get(name, ()))})
 
     def work() -> Outcome:
         with step("resolve_revision", collection=collection, item=name):
-            return replace(start, facts=_facts(catalogue, collection, name, held))
+            return replace(start, facts={**start.facts, **_facts(catalogue, collection, name, held)})
 
     return attempt(start, work).to_json()
 
@@ -149,10 +169,34 @@ def fetch_source(catalogue: str, collection: str, resolved: str, target: str) ->
 
 def _fetch_checkout(source: Source, outcome: Outcome, folder: Path, watch: StepWatch) -> Outcome:
     revision = Revision(outcome.facts["revision"], outcome.facts["committed_at"])
+    named = outcome.named
     with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as workdir:
-        counts = write_documents(folder, fetch_documents(source, revision, Path(workdir)), watch)
+        if named is None:
+            items: Iterable[Document | Skip] = fetch_documents(source, revision, Path(workdir))
+        else:
+            items = _named_documents(source, revision, frozenset(named), Path(workdir), folder)
+        counts = write_documents(folder, items, watch)
     watch.count(**counts)
     return outcome.add(counts)
+
+
+def _named_documents(
+    source: Source, revision: Revision, named: frozenset[str], workdir: Path, folder: Path
+) -> Iterator[Document | Skip]:
+    """Yields the documents that are asked for, and keeps beside them what their rows depend on in other files."""
+    around: list[Document] = []
+    defines = False
+    above = section_pages(named, source.site.generator if source.site else "")
+    for item in fetch_documents(source, revision, workdir, named=named | above):
+        if item.path in named:
+            defines = defines or (isinstance(item, Document) and item.source_type == "manifest" and KIND in item.text)
+            yield item
+        elif isinstance(item, Document):
+            around.append(item)
+    # Go types explain a CRD, and of several copies one is shown: only the whole repository says what its rows are.
+    every: Iterable[Document | Skip] = fetch_documents(source, revision, workdir) if defines else around
+    others = (item for item in every if isinstance(item, Document) and item.path not in named)
+    write_jsonl(folder / AROUND_FILE, (item.to_dict() for item in others if not defines or tells_context(item)))
 
 
 def fetch_source_threads(catalogue: str, resolved: str, state: str, target: str) -> dict[str, Any]:
@@ -174,17 +218,23 @@ def fetch_source_threads(catalogue: str, resolved: str, state: str, target: str)
         source = choose_sources(catalogue, "issues", [outcome.source])[0]
         with step("fetch", collection="issues", item=source.name) as watch:
             cursor = Cursor.from_text(read_json(Path(state) / CURSORS_FILE).get(source.name, ""))
-            return _fetch_threads(source, cursor, outcome, folder, watch)
+            if outcome.named is None:
+                threads = fetch_threads(source, Settings.from_env(), cursor)
+            else:
+                threads = fetch_named_threads(source, Settings.from_env(), cursor, map(int, outcome.named))
+            return _fetch_threads(threads, outcome, folder, watch)
 
     return hand_on(folder, outcome, work).metadata()
 
 
-def _fetch_threads(source: Source, cursor: Cursor, outcome: Outcome, folder: Path, watch: StepWatch) -> Outcome:
+def _fetch_threads(
+    items: Iterable[Document | Skip | Fetched], outcome: Outcome, folder: Path, watch: StepWatch
+) -> Outcome:
     ends: list[Fetched] = []
 
     def threads() -> Iterator[Document | Skip]:
         # What the crawl says about waits goes into the log of the step.
-        for item in fetch_threads(source, Settings.from_env(), cursor):
+        for item in items:
             if isinstance(item, Fetched):
                 ends.append(item)
             else:

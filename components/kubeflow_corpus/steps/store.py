@@ -9,9 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from kubeflow_corpus.artifacts import read_chunks
 from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.chunking.run import CHUNKER_VERSION
 from kubeflow_corpus.embedding.embedder import ModelIdentity
+from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.records import GateReport
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.steps.model import identity_of
@@ -132,8 +134,9 @@ def plan_collection(
         with step("plan", collection=collection) as watch:
             settings = Settings.from_env()
             identity = identity_of(outcome)
-            # A run over some sources does not say that the others are gone.
-            covered = None if names else [source for source in sources if source]
+            # A run over some sources, or some documents of them, does not say that the others are gone.
+            partial = any(part.named is not None for part in parts)
+            covered = None if names or partial else [source for source in sources if source]
             with connected(settings) as client:
                 plan = plan_sync(
                     client,
@@ -150,6 +153,12 @@ def plan_collection(
                     allow_deletions=allow_deletions,
                 )
             shutil.rmtree(folder / "plan", ignore_errors=True)
+            if partial and plan.mode == "rebuild":
+                raise InvalidArgument(
+                    f"{plan.served} has to be filled anew ({'; '.join(plan.reasons)}), which takes every document",
+                    remedy="Run once without changed_paths",
+                    argument="changed_paths",
+                )
             plan.check_guard()
             write_json(str(folder / PLAN_FILE), plan.to_dict())
             shards.extend(f"{SHARD_FOLDER}/{name}" for name in plan.shards)
@@ -190,17 +199,26 @@ def _source_result(folder: Path) -> SourceResult:
         return SourceResult(outcome.source, "failed", step=outcome.step, error=outcome.error)
     threads = read_json(folder / THREADS_FILE) if (folder / THREADS_FILE).exists() else {}
     skipped = {name.partition(": ")[2]: count for name, count in reasons_of(outcome.counts).items()}
+    named = outcome.named
+    removed = tuple(threads.get("removed", ())) if threads or named is None else _gone(outcome.source, named, folder)
     return SourceResult(
         outcome.source,
-        complete=outcome.facts.get("complete", "True") == "True",
+        complete=named is None and outcome.facts.get("complete", "True") == "True",
+        partial=named is not None,
         reached_end=outcome.facts.get("reached_end", "True") == "True",
         revision=outcome.facts.get("revision", ""),
         cursor=threads.get("cursor", ""),
         chunks=folder / ROWS_FILE,
-        removed_documents=tuple(threads.get("removed", ())),
+        removed_documents=removed,
         skipped=skipped,
         counts=totals_of(outcome.counts),
     )
+
+
+def _gone(source: str, named: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Returns the documents that were asked for and have no row: a whole run would remove what is held of them."""
+    found = {chunk.document_id for chunk in read_chunks(folder / ROWS_FILE)}
+    return tuple(key for key in (f"{source}:{path}" for path in named) if key not in found)
 
 
 def _shard_size(plan: Plan, number: int) -> int:
