@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.retrieval.samples import run as run_steps
 from tests.servers.github import serve as github
 
 ROOT = Path(__file__).parents[2]
@@ -24,8 +25,8 @@ from kubeflow_corpus.store.connection import connected
 from kubeflow_corpus.store.rows import scan
 fields = ["id", "source", "row_hash", "revision", "content_text"]
 with connected(Settings(milvus_uri=sys.argv[1])) as client:
-    client.load_collection("kubeflow_docs")
-    print(json.dumps(sorted([[row[name] for name in fields] for page in scan(client, "kubeflow_docs", fields)
+    client.load_collection(sys.argv[2])
+    print(json.dumps(sorted([[row[name] for name in fields] for page in scan(client, sys.argv[2], fields)
         for row in page])))
 """
 
@@ -61,9 +62,9 @@ def run(folder: Path, *words: str, **environment: str) -> Ran:
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def rows(folder: Path) -> list[list[str]]:
+def rows(folder: Path, alias: str = "kubeflow_docs") -> list[list[str]]:
     """What readers get, from a process of its own: an embedded database belongs to one process at a time."""
-    command = [sys.executable, "-c", ROWS, str(folder / "local" / "corpus.db")]
+    command = [sys.executable, "-c", ROWS, str(folder / "local" / "corpus.db"), alias]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd=ROOT)
     return [list(row) for row in json.loads(done.stdout)]
 
@@ -288,7 +289,9 @@ def test_a_wrong_word_on_the_command_line_exits_with_two(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_the_corpus_is_three_collections_and_one_that_fails_stops_no_other(tmp_path: Path) -> None:
+def test_the_corpus_is_three_collections_and_a_source_that_fails_stops_no_other_and_keeps_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_site(tmp_path / "bees", hives="Look into each hive once a week.")
     catalogue = write_catalogue(tmp_path, bees="bees")
     (tmp_path / "code").mkdir()
@@ -296,11 +299,44 @@ def test_the_corpus_is_three_collections_and_one_that_fails_stops_no_other(tmp_p
     with catalogue.open("a") as file:
         file.write("  - {name: hive-code, type: code, repo: example/hive, url: code}\n")
         file.write("  - {name: bee-issues, type: issue, repo: example/bees}\n")
+        file.write("  - {name: wasp-issues, type: issue, repo: example/wasps}\n")
+    (tmp_path / "local").mkdir()
     with github() as server:
+        for name in ("bees", "wasps"):
+            server.repository(f"example/{name}").open(f"The {name} are loud", "They hum all night, and nobody sleeps.")
+        monkeypatch.setenv("MILVUS_URI", str(tmp_path / "local" / "corpus.db"))
+        monkeypatch.setenv("GITHUB_API_URL", server.url)
+        assert run_steps("issues", tmp_path / "before", catalogue=catalogue).ok
+        server.repository("example/bees").open("The queen is gone", "Since Monday no eggs are laid in the third hive.")
+        del server.repositories["example/wasps"]
         ran = run(tmp_path, "corpus", "--catalogue", str(catalogue), GITHUB_API_URL=server.url)
     assert ran.code == 1
-    assert ran.error.startswith("error: issues: source bee-issues failed at fetch: ")
+    assert ran.error.startswith("error: issues: source wasp-issues failed at fetch: ")
     assert ran.error.count(" failed at ") == 1, "nothing else failed"
+    held = rows(tmp_path, "issues_rag")
+    assert sorted(row[1] for row in held) == ["bee-issues", "bee-issues", "wasp-issues"]
     assert [row[1] for row in rows(tmp_path)] == ["bees"]
-    assert "docs: 1 embedded" in ran.out
-    assert ["hive-code", "1"] in [line.split()[:2] for line in ran.out.splitlines()]
+    assert {row[1] for row in rows(tmp_path, "code_rag")} == {"hive-code"}
+    table = [line.split() for line in ran.out.splitlines()]
+    assert ["bees", "1", "1", "1", "0", "0", "ok"] in table
+    assert ["wasp-issues", "0", "0", "0", "failed", "at", "fetch"] in [[row[0], *row[-6:]] for row in table if row]
+    assert ["hive-code", "1"] in [row[:2] for row in table]
+
+
+@pytest.mark.slow
+def test_a_run_that_is_asked_for_one_document_leaves_every_other_alone(indexed: tuple[Path, Ran]) -> None:
+    folder, _ = indexed
+    before = rows(folder)
+    write_site(folder / "apples", pruning="Prune apple trees in March.", storing="Store apples in the attic.")
+    catalogue = str(folder / "catalogue.yaml")
+    wrong = run(folder, "docs", "--catalogue", catalogue, "--changed-paths", "apples:docs/*.md")
+    assert wrong.code == 1
+    assert "'apples:docs/*.md' is a pattern. Name each document" in wrong.error
+    ran = run(folder, "docs", "--catalogue", catalogue, "--changed-paths", "apples:docs/pruning.md")
+    assert ran.code == 0, ran.err
+    assert ["apples", "1", "1", "0", "1", "0", "ok"] in [line.split() for line in ran.out.splitlines()]
+    assert "bees" not in ran.out
+    held = rows(folder)
+    assert [row[4] for row in held if "March" in row[4]]
+    assert not [row[4] for row in held if "attic" in row[4] or "winter" in row[4]]
+    assert {tuple(row) for row in held} >= {tuple(row) for row in before if "Prune" not in row[4]}

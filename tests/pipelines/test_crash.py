@@ -1,0 +1,70 @@
+"""Steps that are killed, through KFP's local runner: one notice, which names the run and the step, and never two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.local import Result, Workplace, run_pipeline
+from pipelines.placement import Placement
+from pipelines.reported import reported_pipeline
+from tests.pipelines.graphs import ending_graph
+from tests.pipelines.test_run import run, write_catalogue, write_site
+from tests.servers.webhook import Webhook, serve_webhook
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture
+def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+    with serve_webhook() as server:
+        monkeypatch.setenv("NOTIFY_WEBHOOK_URL", server.url)
+        yield server
+
+
+def ended(folder: Path, how: str) -> Result:
+    """The pipeline of a cluster, with the task that hears of a graph that broke off, around a graph of one step."""
+    pipeline = reported_pipeline("docs", "Docs.", {"docs": ending_graph("docs", how)}, Placement(crash_notice=True))
+    return run_pipeline(pipeline, {}, Workplace.new(folder, "docs"))
+
+
+def test_steps_that_were_killed_are_told_of_once_though_there_is_no_report(tmp_path: Path, webhook: Webhook) -> None:
+    result = ended(tmp_path, "killed")
+    assert "FAILURE" in result.error
+    assert result.outcomes == {}
+    (told,) = webhook.told
+    assert told.startswith("docs: run docs")
+    assert "broke off before its report: Task docs failed." in told
+
+
+def test_steps_that_hand_on_a_failure_are_told_of_by_the_report_alone(tmp_path: Path, webhook: Webhook) -> None:
+    result = ended(tmp_path, "failed")
+    assert "FAILURE" in result.error, "the run is marked as failed"
+    assert webhook.told == ["docs: collection failed at apply: the disk is full. Free some space"]
+
+
+# Read by every Python process of the run before anything else: the step that cuts pages is killed at its first page.
+KILLER = """
+import os, signal, sys
+class Killer:
+    def find_spec(self, name, path=None, target=None):
+        if name == "kubeflow_corpus.chunking.markdown":
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.meta_path.insert(0, Killer())
+"""
+
+
+def test_a_killed_step_of_a_local_run_is_named_and_the_program_that_started_it_tells_of_it_once(
+    tmp_path: Path, webhook: Webhook
+) -> None:
+    write_site(tmp_path / "bees", hives="Look into each hive once a week.")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(KILLER)
+    catalogue = str(write_catalogue(tmp_path, bees="bees"))
+    ran = run(tmp_path, "docs", "--catalogue", catalogue, PYTHONPATH=str(tmp_path / "site"))
+    assert ran.code == 1
+    assert ran.error.startswith("error: docs: source bees failed at chunk: its process ended without a word: killed")
+    (told,) = webhook.told
+    assert told == f"run {next((tmp_path / 'local' / 'runs').iterdir()).name}: {ran.error.removeprefix('error: ')}"
