@@ -23,7 +23,7 @@ def test_sync_rebuild_rollback_and_keys_hold_on_a_real_server(tmp_path: Path) ->
     if not can_isolate():
         pytest.skip("the server listens on every address, and a network namespace cannot be made here")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "real"]
-    tests = ["tests/store/test_sync.py", "tests/store/test_rebuild.py", "tests/store/test_lease.py"]
+    tests = [f"tests/store/test_{name}.py" for name in ("sync", "rebuild", "lease", "databases")]
     done = subprocess.run(
         isolated(binary, tmp_path / "milvus", [*command, *tests]),
         cwd=REPOSITORY,

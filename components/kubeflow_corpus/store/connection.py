@@ -103,9 +103,9 @@ def open_client(settings: Settings, timeout: float) -> MilvusClient:
         A client; `disconnect` gives it back.
     """
     load_pymilvus()
-    from pymilvus import MilvusClient
+    from kubeflow_corpus.store.databases import database_client
 
-    client = MilvusClient(
+    client = database_client(settings.milvus_database)(
         uri=settings.milvus_uri,
         user=settings.milvus_user,
         password=settings.milvus_password.reveal(),
