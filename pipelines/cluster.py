@@ -27,6 +27,8 @@ NAMESPACE_VARIABLE: Final = "KF_PIPELINES_NAMESPACE"
 CA_VARIABLE: Final = "KF_PIPELINES_SSL_CA_CERTS"
 
 _TIMEOUT_SECONDS: Final = 60
+# What servers say that cannot start a task whatever became of another.
+_NO_FINAL_STATUS: Final = "task final status not supported"
 _PAGE: Final = 100
 
 
@@ -205,9 +207,12 @@ class Cluster:
                     remedy=f"Set {TOKEN_VARIABLE}, or {TOKEN_FILE_VARIABLE} to a file that holds one, and"
                     f" {NAMESPACE_VARIABLE} to a namespace that it may use",
                 ) from error
+            old = _NO_FINAL_STATUS in str(error.body)
             raise ClusterError(
                 f"Kubeflow Pipelines at {host} refused a call: {_said(error)}",
-                remedy=f"Check {HOST_VARIABLE}; releases from 2.0 on are supported",
+                remedy="Servers before 2.14 cannot tell of a crash: add --no-crash-notice"
+                if old
+                else f"Check {HOST_VARIABLE}; releases from 2.14 on are supported",
             ) from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterError(

@@ -125,6 +125,18 @@ def test_submit_starts_one_run_of_the_uploaded_version(api: KfpApi, capsys: pyte
     assert run["run_id"] in capsys.readouterr().out
 
 
+def test_submit_asks_for_documents_by_name_and_refuses_what_is_none_before_anything_is_uploaded(
+    api: KfpApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["submit", "docs", "--image", IMAGE, "--changed-paths"]
+    assert main([*words, "site:docs/a.md", "site:../b.md"]) == 1
+    assert "'site:../b.md' leads out of the repository" in capsys.readouterr().err
+    assert not api.pipelines
+    assert main([*words, "site:docs/a.md", "site:docs/b.md"]) == 0
+    (run,) = api.runs.values()
+    assert run["runtime_config"]["parameters"] == {"changed_paths": ["site:docs/a.md", "site:docs/b.md"]}
+
+
 @pytest.mark.parametrize("command", ["submit", "schedule"])
 def test_an_unknown_parameter_is_refused_before_anything_is_uploaded(
     api: KfpApi, tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
@@ -139,6 +151,17 @@ def test_an_unknown_parameter_is_refused_before_anything_is_uploaded(
     assert "no parameter catalog" in said
     assert "catalogue" in said
     assert not api.pipelines
+
+
+def test_a_server_that_cannot_start_the_task_that_tells_of_a_crash_names_the_option_without_it(
+    api: KfpApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.final_status = False
+    words = ["submit", "docs", "--image", IMAGE]
+    assert main(words) == 1
+    assert "add --no-crash-notice" in capsys.readouterr().err
+    assert main([*words, "--no-crash-notice"]) == 0
+    assert len(api.runs) == 1
 
 
 @pytest.mark.parametrize("command", ["submit", "schedule"])

@@ -40,12 +40,14 @@ class KfpApi:
     Attributes:
         token: Bearer token that it wants; empty is none.
         page_size: The most that one page of a list holds.
+        final_status: Whether it can start a task whatever became of another: servers before 2.14 cannot.
         url: Where it listens.
         calls: Method and path of every call, in order.
     """
 
     token: str = ""
     page_size: int = 2
+    final_status: bool = True
     url: str = ""
     pipelines: dict[str, dict[str, Any]] = field(default_factory=dict)
     versions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -127,6 +129,9 @@ class KfpApi:
         unknown = set((item.get("runtime_config") or {}).get("parameters") or {}) - known
         if unknown:
             raise Refused(400, f"InvalidInputError: unknown parameter {sorted(unknown)[0]}")
+        if not self.final_status and "task_final_status" in str(self.specs[version["pipeline_version_id"]]):
+            cause = "failed to add implicit deps: task final status not supported yet"
+            raise Refused(500, f'Internal error: compiling DAG "root": {cause}')
         return item
 
     def _create_recurring(self, item: dict[str, Any]) -> dict[str, Any]:
