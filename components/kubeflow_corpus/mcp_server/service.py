@@ -211,7 +211,9 @@ class Service:
         )
         call.intent, call.mode, call.hits = result.intent.name, result.intent.mode, len(result.hits)
         call.stages = result.trace.get("stages_ms", {})
-        return self._answer(result.evidence(), _structured(result))
+        # Evidence is arithmetic over texts: on the event loop it would hold up every other call, and the probes.
+        evidence, structured = await asyncio.to_thread(lambda: (result.evidence(), _structured(result)))
+        return self._answer(evidence, structured)
 
     async def _unit(self, client: AsyncCorpusClient, arguments: Mapping[str, Any], call: Call) -> types.CallToolResult:
         unit = await client.get_unit(
