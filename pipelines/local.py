@@ -1,7 +1,6 @@
 """Runs a pipeline on this machine through KFP's SubprocessRunner: every step is a process, no container is needed."""
 
 import contextlib
-import hashlib
 import io
 import json
 import logging
@@ -15,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-import kubeflow_corpus
 from kubeflow_corpus.steps.outcomes import OUTCOME_FILE, Outcome, read_outcome
 from kubeflow_corpus.steps.progress import EVENTS_VARIABLE
 from kubeflow_corpus.steps.store import RUN_VARIABLE
@@ -146,19 +144,6 @@ def forget_failures(cache: Path) -> None:
             states = ["failed"]
         if any(state != "ok" for state in states):
             entry.unlink()
-
-
-def build_digest() -> str:
-    """Returns a digest of the program: a step that changed must not be answered from KFP's cache.
-
-    On a cluster the digest of the image is part of the cache's key; here nothing else says it.
-    """
-    root = Path(kubeflow_corpus.__file__).parent
-    digest = hashlib.sha256(sys.version.encode())
-    for file in sorted(root.rglob("*")):
-        if file.suffix in (".py", ".yaml", ".json"):
-            digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 @contextlib.contextmanager

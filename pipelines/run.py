@@ -15,6 +15,7 @@ from kubeflow_corpus.errors import CatalogueError, RunFailed, SettingsError
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import Source, load_catalogue
 from kubeflow_corpus.sources.named import named_documents
+from kubeflow_corpus.steps.build import build_digest
 from kubeflow_corpus.steps.chunking import chunk_source
 from kubeflow_corpus.steps.embedding import describe_model
 from kubeflow_corpus.steps.outcomes import (
@@ -32,7 +33,7 @@ from kubeflow_corpus.steps.sources import SOURCE_TYPES, fetch_source, fetch_sour
 from kubeflow_corpus.steps.summary import Failure, failures
 
 from pipelines.arguments import add_changed_paths_argument
-from pipelines.local import Result, Workplace, build_digest, run_pipeline, watched_here
+from pipelines.local import Result, Workplace, run_pipeline, watched_here
 from pipelines.placement import Placement
 
 COLLECTIONS: Final[dict[str, tuple[str, ...]]] = {

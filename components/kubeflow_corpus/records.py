@@ -129,12 +129,12 @@ class Chunk:
         A new commit that does not touch a document changes its revision, the commit in its address and the time of
         that commit, and nothing that a reader would see: those three stay out, so such a commit writes no row.
         """
-        data = {name: value for name, value in self._values().items() if name not in _NOT_IN_ROW_HASH}
-        data["fields"] = dict(self.fields)
+        data = dict(zip(_HASHED_FIELDS, _HASHED_VALUES(self), strict=True))
+        data["fields"] = {name: self.fields[name] for name in sorted(self.fields)}
         if self.revision:
             data["citation_url"] = self.citation_url.replace(self.revision, _REVISION_MASK)
             del data["updated_at"]
-        return _sha256(json.dumps(data, ensure_ascii=False, sort_keys=True))
+        return _sha256(_KEY_JSON.encode(data))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form; `from_dict` reads it back."""
@@ -159,6 +159,9 @@ class Chunk:
 
 _CHUNK_FIELDS: Final = tuple(f.name for f in fields(Chunk))
 _CHUNK_VALUES: Final = attrgetter(*_CHUNK_FIELDS)
+# In alphabetical order: the order of the keys is part of a digest.
+_HASHED_FIELDS: Final = tuple(sorted(set(_CHUNK_FIELDS) - _NOT_IN_ROW_HASH))
+_HASHED_VALUES: Final = attrgetter(*_HASHED_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)

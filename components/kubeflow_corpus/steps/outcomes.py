@@ -26,6 +26,7 @@ THREADS_FILE: Final = "threads.json"
 # Documents that are not cut themselves: what those that a run is asked for by name need to be cut like in a whole run.
 AROUND_FILE: Final = "around.jsonl.zst"
 CURSORS_FILE: Final = "cursors.json"
+SETTLED_FILE: Final = "settled.json"
 PLAN_FILE: Final = "plan.json"
 RECORD_FILE: Final = "record.json"
 GATE_FILE: Final = "gate.json"

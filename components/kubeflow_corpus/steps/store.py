@@ -16,6 +16,7 @@ from kubeflow_corpus.embedding.embedder import ModelIdentity
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.records import GateReport
 from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.steps.build import fingerprint
 from kubeflow_corpus.steps.model import identity_of
 from kubeflow_corpus.steps.outcomes import (
     ALIASES,
@@ -24,6 +25,7 @@ from kubeflow_corpus.steps.outcomes import (
     PLAN_FILE,
     RECORD_FILE,
     ROWS_FILE,
+    SETTLED_FILE,
     THREADS_FILE,
     VECTORS_FILE,
     Outcome,
@@ -43,7 +45,8 @@ from kubeflow_corpus.store.apply import RunRecord, apply_plan, last_run
 from kubeflow_corpus.store.connection import connected
 from kubeflow_corpus.store.plan import SHARD_FOLDER, SHARD_TEXTS, Plan, SourceResult, plan_sync, resume_cursor
 from kubeflow_corpus.store.publish import publish
-from kubeflow_corpus.store.versions import live_name
+from kubeflow_corpus.store.settled import Settled, read_settled, settled_sources, unchanged_plan
+from kubeflow_corpus.store.versions import list_versions, live_version
 from kubeflow_corpus.tokens import wordpiece_counter
 
 # The name of the run in properties and leases; whoever starts the steps may choose one that people recognise.
@@ -71,6 +74,9 @@ def read_state(collection: str, model: str, sources: Sequence[str], rebuild: boo
             settings = Settings.from_env()
             spec = schema.collection_spec(ALIASES[collection])
             identity = identity_of(outcome)
+            if not any(sources):
+                write_json(str(folder / CURSORS_FILE), {})
+                return replace(outcome, facts={**outcome.facts, "live": ""})
             with connected(settings) as client:
                 cursors = {
                     source: resume_cursor(
@@ -85,11 +91,13 @@ def read_state(collection: str, model: str, sources: Sequence[str], rebuild: boo
                     )
                     for source in (sources if collection == "issues" else ())
                 }
-                live = live_name(client, schema.served_name(settings.collection_prefix, spec.alias))
-                record = last_run(client, live) if live else None
+                live = live_version(list_versions(client, schema.served_name(settings.collection_prefix, spec.alias)))
+                record = last_run(client, live.name) if live else None
+                settled = settled_sources(client, live) if live and not rebuild else {}
             write_json(str(folder / CURSORS_FILE), cursors)
+            write_json(str(folder / SETTLED_FILE), {source: held.to_dict() for source, held in settled.items()})
             failed = {f"failed:{item['source']}": record.run for item in record.failed} if record else {}
-        return replace(outcome, facts={**outcome.facts, **failed, "live": live})
+        return replace(outcome, facts={**outcome.facts, **failed, "live": live.name if live else ""})
 
     return hand_on(folder, outcome, work).metadata()
 
@@ -137,21 +145,35 @@ def plan_collection(
             # A run over some sources, or some documents of them, does not say that the others are gone.
             partial = any(part.named is not None for part in parts)
             covered = None if names or partial else [source for source in sources if source]
-            with connected(settings) as client:
-                plan = plan_sync(
-                    client,
-                    schema.collection_spec(ALIASES[collection]),
-                    source_results(chunks),
+            run = os.environ.get(RUN_VARIABLE) or job_id
+            spec = schema.collection_spec(ALIASES[collection])
+            settled = {} if rebuild or allow_deletions else _settled(Path(state), parts, covered is not None)
+            if settled:
+                plan = unchanged_plan(
+                    spec,
+                    settled,
                     prefix=settings.collection_prefix,
+                    live=outcome.facts["live"],
                     identity=identity,
                     chunker_version=CHUNKER_VERSION,
-                    budget=_budget(identity),
-                    workdir=folder,
-                    mode="rebuild" if rebuild else "incremental",
-                    run=os.environ.get(RUN_VARIABLE) or job_id,
-                    catalogue_sources=covered,
-                    allow_deletions=allow_deletions,
+                    run=run,
                 )
+            else:
+                with connected(settings) as client:
+                    plan = plan_sync(
+                        client,
+                        spec,
+                        source_results(chunks),
+                        prefix=settings.collection_prefix,
+                        identity=identity,
+                        chunker_version=CHUNKER_VERSION,
+                        budget=_budget(identity),
+                        workdir=folder,
+                        mode="rebuild" if rebuild else "incremental",
+                        run=run,
+                        catalogue_sources=covered,
+                        allow_deletions=allow_deletions,
+                    )
             shutil.rmtree(folder / "plan", ignore_errors=True)
             if partial and plan.mode == "rebuild":
                 raise InvalidArgument(
@@ -169,6 +191,16 @@ def plan_collection(
 
     metadata = hand_on(folder, outcome, work).metadata()
     return shards or [""], metadata
+
+
+def _settled(state: Path, parts: Sequence[Outcome], whole: bool) -> dict[str, Settled]:
+    """Returns what is held of the sources of this run, if that is just what they bring; else nothing."""
+    held = read_settled(read_json(state / SETTLED_FILE)) if (state / SETTLED_FILE).exists() else {}
+    brought = {part.source: fingerprint(part) for part in parts}
+    if whole and held.keys() != brought.keys():
+        return {}
+    same = all(source in held and held[source].fingerprint == text for source, text in brought.items())
+    return {source: held[source] for source in brought} if same else {}
 
 
 class _LazyCounter:
@@ -207,6 +239,7 @@ def _source_result(folder: Path) -> SourceResult:
         partial=named is not None,
         reached_end=outcome.facts.get("reached_end", "True") == "True",
         revision=outcome.facts.get("revision", ""),
+        fingerprint=fingerprint(outcome),
         cursor=threads.get("cursor", ""),
         chunks=folder / ROWS_FILE,
         removed_documents=removed,
@@ -317,16 +350,19 @@ def publish_collection(collection: str, evaluated: str, wait_seconds: int, targe
             plan = Plan.from_dict(read_json(Path(evaluated) / PLAN_FILE))
             record = RunRecord.from_dict(read_json(Path(evaluated) / RECORD_FILE))
             gates = [gate_of(read_json(Path(evaluated) / GATE_FILE))] if (Path(evaluated) / GATE_FILE).exists() else []
-            with connected(settings) as client:
-                done = publish(
-                    client,
-                    plan,
-                    record,
-                    gates,
-                    embedded=settings.embedded_milvus,
-                    wait_seconds=wait_seconds,
-                    announce=print,
-                )
+            done = record
+            # What no source changed was served with passing gates before, and nobody asks it anything now.
+            if gates or not plan.settled:
+                with connected(settings) as client:
+                    done = publish(
+                        client,
+                        plan,
+                        record,
+                        gates,
+                        embedded=settings.embedded_milvus,
+                        wait_seconds=wait_seconds,
+                        announce=print,
+                    )
             write_json(str(folder / RECORD_FILE), done.to_dict())
             watch.count(rows=done.rows["rows_held"])
         return replace(outcome, facts={**outcome.facts, "served": done.target})

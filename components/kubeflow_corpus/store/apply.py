@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kubeflow_corpus.artifacts import read_vectors
 from kubeflow_corpus.errors import CorpusError, LeaseHeld, StoreError
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.connection import detect_backend, store_errors
+from kubeflow_corpus.store.connection import checked_texts, detect_backend, store_errors
 from kubeflow_corpus.store.lease import Lease
-from kubeflow_corpus.store.ledger import HELD_FIELDS, READ_BACK, SERVED, TARGET, Ledger
+from kubeflow_corpus.store.ledger import READ_BACK, SERVED, TARGET, Ledger
 from kubeflow_corpus.store.plan import (
     Inputs,
     Mode,
@@ -51,11 +51,13 @@ from kubeflow_corpus.store.rows import (
     stored_row,
 )
 from kubeflow_corpus.store.schema import KEY_FIELD, MANUAL_SOURCE, VECTOR_FIELD, keys_filter, text_literal
+from kubeflow_corpus.store.settled import forget_settled, recorded, settled_properties
 from kubeflow_corpus.store.versions import (
     Version,
     create_version,
     drop_version,
     ensure_indexed,
+    ensure_loaded,
     live_version,
     now,
     properties_of,
@@ -161,7 +163,7 @@ class Writer:
 
     def upsert(self, rows: list[dict[str, Any]]) -> None:
         """Writes rows, over those of the same keys."""
-        with store_errors(self.name):
+        with store_errors(self.name), checked_texts():
             self.client.upsert(self.name, rows)
         self.rows_written += len(rows)
         self.lease.renew()
@@ -250,6 +252,10 @@ def apply_plan(
             started_at=now(),
             orphans=plan.orphans,
         )
+        if plan.settled:
+            record = _revisit(client, plan, results, target, started)
+            lease.release()
+            return record
         with Ledger(workdir / "apply", plan.dimension) as ledger:
             record = _sync(client, inputs, target, ledger, lease, started, vectors, plan)
         if mode == "rebuild" or steps_are_processes:
@@ -262,6 +268,39 @@ def apply_plan(
         with suppress(CorpusError):
             lease.release()
         raise
+
+
+def _revisit(
+    client: MilvusClient, plan: Plan, results: Sequence[SourceResult], target: Version, started: RunRecord
+) -> RunRecord:
+    """Records a run in which no source changed: when they were read last, and that all is served as it was."""
+    known = recorded(target)
+    if any(source not in known or known[source].fingerprint != text for source, text in plan.settled.items()):
+        raise StoreError(
+            f"{target.name} changed since the plan was made", remedy="Another writer was at work: run again"
+        )
+    before = last_run(client, target.name)
+    ensure_loaded(client, target.name)
+    done = replace(
+        started,
+        finished_at=now(),
+        outcome="published",
+        documents={source: dict(counts) for source, counts in plan.documents.items()},
+        rows={
+            "rows_wanted": plan.rows["rows_wanted"],
+            "rows_written": 0,
+            "rows_deleted": 0,
+            "rows_held": count_rows(client, target.name),
+        },
+        areas=before.areas if before and before.documents.keys() == plan.documents.keys() else {},
+        skipped=skips_by_reason((), results),
+        counts=_summed(results),
+        gate=before.gate if before else {},
+    )
+    fetched = {schema.FETCHED_PREFIX + result.source: now() for result in results}
+    text = json.dumps(done.to_dict(), ensure_ascii=False)
+    set_properties(client, target.name, {schema.RUN_KEY: text, schema.COMPLETED_AT_KEY: now(), **fetched})
+    return done
 
 
 def _yield_to_rival(client: MilvusClient, plan: Plan, lease: Lease, created: Version) -> None:
@@ -298,6 +337,8 @@ def _sync(
     counts = ledger.counts()
     stale = counts["rows_to_delete"]
     # Rows of a run that was killed may still be unflushed; on Milvus Lite an empty flush costs nothing.
+    if counts["rows_to_write"] or stale:
+        forget_settled(client, target)
     with _timed(seconds, "write"):
         if counts["rows_to_write"]:
             _write_rows(inputs, ledger, writer)
@@ -334,7 +375,8 @@ def _sync(
         unfinished=tuple(result.source for result in inputs.results if result.ok and not result.reached_end),
     )
     lease.renew(force=True)
-    set_properties(client, target.name, _final_properties(inputs, target, done, plan))
+    settled = {} if skipped else settled_properties(inputs.results, ledger.wanted_by_source())
+    set_properties(client, target.name, {**_final_properties(inputs, target, done, plan), **settled})
     return done
 
 
@@ -432,7 +474,7 @@ def _verify_written(client: MilvusClient, ledger: Ledger, name: str, written: in
                 time.sleep(_VERIFY_PAUSE_SECONDS)
             ledger.forget(READ_BACK)
             with store_errors(name):
-                for page in scan(client, name, HELD_FIELDS):
+                for page in scan(client, name, [KEY_FIELD, "row_hash", "embedding_hash"]):
                     ledger.hold(READ_BACK, page)
             lost = ledger.not_read_back()
             if not lost:

@@ -175,6 +175,11 @@ class Ledger:
         self._db.executescript(_INDEXES)
         self._db.execute("BEGIN")
 
+    def wanted_by_source(self) -> dict[str, tuple[int, int]]:
+        """Returns how many documents and rows are wanted, by source."""
+        query = "SELECT source, count(DISTINCT document_id), count(*) FROM wanted GROUP BY source"
+        return {source: (documents, rows) for source, documents, rows in self._db.execute(query)}
+
     # Decisions
 
     def decide(self, place: int) -> None:

@@ -55,6 +55,7 @@ class SourceResult:
             before, and the next whole run sees every change.
         reached_end: Whether the fetch read everything that there was (a crawl may stop early at a rate limit).
         revision: The head: commit or digest of the source.
+        fingerprint: Digest of everything that the rows are made of; empty where nothing says what that is.
         cursor: Where the next fetch begins; recorded once the rows are verified.
         chunks: The chunks, as `artifacts` writes them.
         removed_documents: Documents that are known to be deleted.
@@ -70,6 +71,7 @@ class SourceResult:
     partial: bool = False
     reached_end: bool = True
     revision: str = ""
+    fingerprint: str = ""
     cursor: str = ""
     chunks: Path | None = None
     removed_documents: tuple[str, ...] = ()
@@ -125,6 +127,8 @@ class Plan:
         catalogue_sources: Every source of the collection in the catalogue; None where the run covers only some.
         allow_deletions: Sources of which any number of documents may be deleted.
         max_deleted_share: Where the guard stops the run.
+        settled: Fingerprints by source, where the served version is known to hold just what these sources bring, so
+            that nothing was compared; empty where it was.
     """
 
     run: str
@@ -154,6 +158,7 @@ class Plan:
     catalogue_sources: tuple[str, ...] | None = None
     allow_deletions: tuple[str, ...] = ()
     max_deleted_share: float = MAX_DELETED_SHARE
+    settled: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def spec(self) -> CollectionSpec:

@@ -56,6 +56,8 @@ RUN_KEY: Final = "last_run"
 HEAD_PREFIX: Final = "head:"
 FETCHED_PREFIX: Final = "fetched:"
 CURSOR_PREFIX: Final = "cursor:"
+# What the rows of a source are made of, and how many they are: see `store.settled`.
+SETTLED_PREFIX: Final = "settled:"
 
 FieldKind = Literal["text", "integer", "boolean", "array"]
 
