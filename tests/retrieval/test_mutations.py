@@ -19,7 +19,7 @@ from kubeflow_corpus.evaluation.questions import Question
 from kubeflow_corpus.evaluation.run import problems
 from kubeflow_corpus.query import ranking, reader, search
 from kubeflow_corpus.query.evidence import EvidenceBuilder, Passage
-from kubeflow_corpus.query.fusion import Row
+from kubeflow_corpus.query.fusion import Rows
 from kubeflow_corpus.query.results import Hit
 from kubeflow_corpus.query.tuning import DEFAULT_TUNING, Preferences, Threshold, Tuning
 from kubeflow_corpus.records import Chunk, Chunked, seal
@@ -107,13 +107,13 @@ def ranks_reversed(patch: Patch) -> None:
 
 
 def bm25_sign_kept(patch: Patch) -> None:
-    right = reader._row
+    right = reader._rows
 
-    def wrong(hit: Any, sparse: bool) -> Row:
-        row = right(hit, sparse)
-        return replace(row, score=-row.score) if sparse else row
+    def wrong(hits: Any, sparse: bool) -> Rows:
+        rows = right(hits, sparse)
+        return replace(rows, scores=[-score for score in rows.scores]) if sparse else rows
 
-    patch.setattr(reader, "_row", wrong)
+    patch.setattr(reader, "_rows", wrong)
 
 
 def evidence_cut_to_first_line(patch: Patch) -> None:

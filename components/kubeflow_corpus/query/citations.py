@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ def citation(hit: Hit, label: str, links: tuple[str, ...]) -> dict[str, Any]:
 @cache
 def citation_schema() -> dict[str, Any]:
     """Returns the published JSON schema of a citation."""
+    from importlib import resources
+
     text = resources.files("kubeflow_corpus.query").joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 import uuid
@@ -528,7 +527,9 @@ class AsyncCorpusClient:
         self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="corpus-search")
 
     async def _run(self, work: Callable[[], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        from asyncio import get_running_loop
+
+        return await get_running_loop().run_in_executor(self._pool, work)
 
 
 class _Counter:

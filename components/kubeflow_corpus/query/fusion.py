@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from typing import Any
+from operator import neg
+from typing import Any, overload
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +36,51 @@ class Row:
         return str(self.fields.get("file_path", ""))
 
 
-def best_by_unit(rows: Sequence[Row]) -> dict[str, float]:
-    """Returns the best score of each unit, in rank order (rows come sorted)."""
-    best: dict[str, float] = {}
-    for row in rows:
-        # Rows come sorted, so the first of a unit is its best.
-        best.setdefault(row.unit_id, row.score)
-    return best
+@dataclass(frozen=True, slots=True)
+class Rows(Sequence[Row]):
+    """The rows of one list, best first, as columns: a ranking reads hundreds of rows and shows a few.
+
+    Attributes:
+        ids: Key of each row.
+        units: Key of the unit that each belongs to.
+        scores: Score of each.
+        fields: What was fetched with each.
+    """
+
+    ids: Sequence[str] = ()
+    units: Sequence[str] = ()
+    scores: Sequence[float] = ()
+    fields: Sequence[Mapping[str, Any]] = ()
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Rows:
+        """Returns rows as columns."""
+        held = tuple(rows)
+        return cls(
+            [row.id for row in held],
+            [row.unit_id for row in held],
+            [row.score for row in held],
+            [row.fields for row in held],
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(Row, self.ids, self.units, self.scores, self.fields)
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Rows: ...
+
+    def __getitem__(self, place: int | slice) -> Row | Rows:
+        columns = (self.ids[place], self.units[place], self.scores[place], self.fields[place])
+        return Rows(*columns) if isinstance(place, slice) else Row(*columns)  # type: ignore[arg-type]
 
 
-def weighted(lists: Mapping[str, Sequence[Row]], weights: Mapping[str, float]) -> dict[str, float]:
+def weighted(lists: Mapping[str, Rows], weights: Mapping[str, float]) -> dict[str, float]:
     """Divides each list by its maximum and sums them with weights.
 
     Measured .059 MRR better than reciprocal ranks on documentation, where the size of a lead matters.
@@ -54,21 +90,24 @@ def weighted(lists: Mapping[str, Sequence[Row]], weights: Mapping[str, float]) -
         weights: By list name; they are scaled to a sum of 1.
 
     Returns:
-        Scores between 0 and 1 by unit, best first.
+        Scores between 0 and 1 by unit, in no order: `by_score` sorts them.
     """
     total = sum(weights[name] for name, rows in lists.items() if rows) or 1.0
     fused: dict[str, float] = {}
     for name, rows in lists.items():
-        best = best_by_unit(rows)
-        top = max(best.values(), default=0.0)
+        top = max(rows.scores, default=0.0)
         if top <= 0:
             continue
-        for unit, score in best.items():
-            fused[unit] = fused.get(unit, 0.0) + weights[name] / total * max(score, 0.0) / top
-    return _sorted(fused)
+        weight = weights[name] / total
+        parts = [weight * score / top if score > 0 else 0.0 for score in rows.scores]
+        # Rows come sorted, so the first of a unit is its best: written from behind, it is the one that stays.
+        best = dict(zip(reversed(rows.units), reversed(parts), strict=True))
+        sums = {unit: fused[unit] + best[unit] for unit in fused.keys() & best.keys()}
+        fused |= best | sums
+    return fused
 
 
-def rrf(lists: Mapping[str, Sequence[Row]], weights: Mapping[str, float], k: int) -> dict[str, float]:
+def rrf(lists: Mapping[str, Rows], weights: Mapping[str, float], k: int) -> dict[str, float]:
     """Reciprocal rank fusion (Cormack et al. 2009) over units, divided by the best possible sum.
 
     Args:
@@ -77,31 +116,34 @@ def rrf(lists: Mapping[str, Sequence[Row]], weights: Mapping[str, float], k: int
         k: The constant; a small one lets the first ranks decide.
 
     Returns:
-        Scores between 0 and 1 by unit, best first.
+        Scores between 0 and 1 by unit, in no order: `by_score` sorts them.
     """
     total = sum(weights[name] for name, rows in lists.items() if rows) or 1.0
     fused: dict[str, float] = {}
     for name, rows in lists.items():
-        for rank, unit in enumerate(best_by_unit(rows), 1):
+        for rank, unit in enumerate(dict.fromkeys(rows.units), 1):
             fused[unit] = fused.get(unit, 0.0) + weights[name] / total * (k + 1) / (k + rank)
-    return _sorted(fused)
+    return fused
 
 
 def interleave(rankings: Sequence[Sequence[str]]) -> list[str]:
     """Takes one unit of each ranking in turn, each unit once: both sides of a comparison are shown."""
+    if len(rankings) == 1:
+        return list(rankings[0])
     turns = chain.from_iterable(zip_longest(*rankings))
     return list(dict.fromkeys(unit for unit in turns if unit is not None))
 
 
-def merged(lists: Sequence[Sequence[Row]]) -> list[Row]:
+def merged(lists: Sequence[Rows]) -> Rows:
     """Returns the rows of lists of one scale as one list, best first, each row once."""
     best: dict[str, Row] = {}
     for row in chain.from_iterable(lists):
         if row.id not in best or row.score > best[row.id].score:
             best[row.id] = row
-    return sorted(best.values(), key=lambda row: (-row.score, row.id))
+    return Rows.of(sorted(best.values(), key=lambda row: (-row.score, row.id)))
 
 
-def _sorted(scores: dict[str, float]) -> dict[str, float]:
-    # Equal scores fall in order of the key, so that two runs of one search never differ.
-    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+def by_score(scores: Mapping[str, float]) -> dict[str, float]:
+    """Returns scores by unit, best first, and equal ones in order of the key: two runs of a search never differ."""
+    order = sorted(zip(map(neg, scores.values()), scores, strict=True))
+    return {unit: -negative for negative, unit in order}

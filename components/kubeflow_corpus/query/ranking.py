@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, Final
 
-from kubeflow_corpus.query.fusion import Row, rrf, weighted
+from kubeflow_corpus.query.fusion import Rows, by_score, rrf, weighted
 from kubeflow_corpus.query.intent import Question, precisions
 from kubeflow_corpus.query.tuning import MAX_LIMIT, Fusion, Policy, Preferences
 from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES, CollectionSpec
@@ -27,12 +27,9 @@ MAX_FACET_VALUES: Final = 20
 # Fields that ranking reads of every row of a pool; the text is fetched of the best units only.
 LIGHT_FIELDS: Final = (
     "unit_id",
-    "document_id",
-    "view",
     "repo",
     "file_path",
     "source",
-    "source_type",
     "product_area",
     "version",
 )
@@ -45,6 +42,10 @@ _OLDEST: Final = re.compile(r"\b(?:first|oldest|earliest)\b", re.IGNORECASE)
 _LEGACY_PATH: Final = re.compile(r"(?:^|[/_-])(?:legacy|deprecated)(?:[/_.-]|$)", re.IGNORECASE)
 _SHINGLE: Final = 3
 _SHINGLE_WORDS: Final = 400
+# What `\W` is among ASCII bytes becomes a space, and letters become small.
+_WORD_BYTES: Final = bytes(
+    ord(chr(code).lower()) if chr(code).isalnum() or chr(code) == "_" else 0x20 for code in range(128)
+) + bytes(range(128, 256))
 
 
 def light_fields(spec: CollectionSpec) -> tuple[str, ...]:
@@ -59,18 +60,18 @@ class Ranked:
     Attributes:
         scores: By unit, best first: fused, plus preferences.
         fused: By unit, before preferences.
-        rows: The best row of each unit.
+        fields: What was fetched with the best row of each unit.
         bonuses: What was added to a unit, and why.
     """
 
     scores: dict[str, float]
     fused: dict[str, float]
-    rows: dict[str, Row]
+    fields: dict[str, Mapping[str, Any]]
     bonuses: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 def rank(
-    lists: Mapping[str, Sequence[Row]],
+    lists: Mapping[str, Rows],
     question: Question,
     spec: CollectionSpec,
     policy: Policy,
@@ -91,30 +92,32 @@ def rank(
     """
     weights = {"dense": policy.dense_weight, "bm25": 1 - policy.dense_weight}
     fused = weighted(lists, weights) if fusion == "weighted" else rrf(lists, weights, policy.rrf_k)
-    rows: dict[str, Row] = {}
-    for found in lists.values():
-        for row in found:
-            rows.setdefault(row.unit_id, row)
+    fields = best_fields(lists)
     named = Named(question, spec)
     floor = _floor(fused, wanted, named.most(preferences))
     bonuses = {
         unit: bonus
         for unit, score in fused.items()
-        if score >= floor and (bonus := named.bonuses(rows[unit].fields, preferences))
+        if score >= floor and (bonus := named.bonuses(fields[unit], preferences))
     }
-    scores = dict(fused)
-    for unit, bonus in bonuses.items():
-        scores[unit] += sum(bonus.values())
-    ordered = dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))) if bonuses else scores
+    ordered = by_score(fused | {unit: fused[unit] + sum(bonus.values()) for unit, bonus in bonuses.items()})
     if question.intent == "temporal" and spec is DOCS:
-        ordered = by_release_date(ordered, rows, question)
-    return Ranked(ordered, fused, rows, bonuses)
+        ordered = by_release_date(ordered, fields, question)
+    return Ranked(ordered, fused, fields, bonuses)
+
+
+def best_fields(lists: Mapping[str, Rows]) -> dict[str, Mapping[str, Any]]:
+    """Returns what was fetched with the best row of each unit: of the first list that has it, the first row."""
+    best: dict[str, Mapping[str, Any]] = dict.fromkeys(chain.from_iterable(found.units for found in lists.values()), {})
+    for found in reversed([*lists.values()]):
+        best.update(zip(reversed(found.units), reversed(found.fields), strict=True))
+    return best
 
 
 def _floor(fused: Mapping[str, float], wanted: int, most: float) -> float:
     """Returns the score below which no preference brings a unit among the wanted ones, with room for demoted ones."""
     depth = 2 * wanted + 40
-    return next(islice(fused.values(), depth, None), 0.0) - most
+    return next(islice(sorted(fused.values(), reverse=True), depth, None), 0.0) - most
 
 
 class Named:
@@ -123,6 +126,7 @@ class Named:
     def __init__(self, question: Question, spec: CollectionSpec) -> None:
         self._question = question
         self._spec = spec
+        self._seen: dict[tuple[str, ...], float | None] = {}
         self._areas = frozenset(question.areas)
         majors = frozenset(version for version in question.versions if re.fullmatch(r"v\d+", version))
         self._majors = majors
@@ -147,7 +151,12 @@ class Named:
         if self._areas and not self._areas.isdisjoint(fields.get("product_area") or ()):
             given["area"] = preferences.area
         if self._versions or self._majors:
-            self._version(frozenset(fields.get("version") or ()), given, preferences)
+            held = tuple(fields.get("version") or ())
+            # A pool repeats a handful of versions.
+            if held not in self._seen:
+                self._seen[held] = self._version(frozenset(held), preferences)
+            if (version := self._seen[held]) is not None:
+                given["version"] = version
         if self._spec is DOCS:
             self._docs(fields, given, preferences)
         elif self._spec is ISSUES:
@@ -164,13 +173,12 @@ class Named:
         one_side = self._question.intent == "comparison" and not self._question.sides
         return preferences.side_version if one_side else preferences.version
 
-    def _version(self, held: frozenset[str], given: dict[str, float], preferences: Preferences) -> None:
+    def _version(self, held: frozenset[str], preferences: Preferences) -> float | None:
         releases = frozenset(version for version in held if not re.fullmatch(r"v\d+", version))
         if self._versions and releases:
             near = max(_nearness(releases, version) for version in self._versions)
-            given["version"] = near * self._version_bonus(preferences) if near else preferences.other_version
-        elif self._majors and held & self._majors:
-            given["version"] = self._version_bonus(preferences)
+            return near * self._version_bonus(preferences) if near else preferences.other_version
+        return self._version_bonus(preferences) if held & self._majors else None
 
     def _docs(self, fields: Mapping[str, Any], given: dict[str, float], preferences: Preferences) -> None:
         legacy, data_file = _path_says(fields.get("file_path", ""))
@@ -210,38 +218,36 @@ def _is_first_generation(versions: Sequence[str]) -> bool:
     return "v1" in versions and "v2" not in versions
 
 
-def by_release_date(scores: Mapping[str, float], rows: Mapping[str, Row], question: Question) -> dict[str, float]:
+def by_release_date(
+    scores: Mapping[str, float], fields: Mapping[str, Mapping[str, Any]], question: Question
+) -> dict[str, float]:
     """Sorts dated units by date, the newest first (the oldest for "first"), undated ones after them."""
-    dated = {unit: str(rows[unit].fields.get("release_date") or "") for unit in scores}
+    dated = {unit: str(fields[unit].get("release_date") or "") for unit in scores}
     oldest = bool(_OLDEST.search(question.text))
+    areas = frozenset(question.areas)
     dates = sorted(set(filter(None, dated.values())), reverse=not oldest)
     places = {date: place for place, date in enumerate(dates)}
 
     def key(unit: str) -> tuple[bool, bool, bool, int, float, str]:
         date = dated[unit]
         named = not question.years or date[:4] in question.years
-        area = not question.areas or "area" in _areas(rows[unit], question)
+        area = not areas or not areas.isdisjoint(fields[unit].get("product_area") or ())
         return (not date, not named, not area, places.get(date, 0), -scores[unit], unit)
 
     return {unit: scores[unit] for unit in sorted(scores, key=key)}
 
 
-def _areas(row: Row, question: Question) -> tuple[str, ...]:
-    return ("area",) if set(question.areas).intersection(row.fields.get("product_area") or ()) else ()
-
-
-def facets(spec: CollectionSpec, rows: Iterable[Row]) -> dict[str, dict[str, int]]:
+def facets(spec: CollectionSpec, candidates: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """Counts units by field and value, so that a caller can decide to narrow.
 
     Args:
         spec: The collection.
-        rows: The best row of each candidate.
+        candidates: Fields of the best row of each candidate.
     """
-    held = [row.fields for row in rows]
     arrays = {spec_field.name for spec_field in spec.fields if spec_field.kind == "array"}
     counts: dict[str, dict[str, int]] = {}
     for name in FACETS[spec.alias]:
-        values = [fields.get(name) for fields in held]
+        values = [fields.get(name) for fields in candidates]
         counter: Counter[str] = Counter(
             chain.from_iterable(filter(None, values)) if name in arrays else filter(None, values)
         )
@@ -250,21 +256,60 @@ def facets(spec: CollectionSpec, rows: Iterable[Row]) -> dict[str, dict[str, int
     return counts
 
 
-def shingles(text: str) -> frozenset[int]:
-    """Returns the word triples of the start of a text, hashed."""
-    words = re.findall(r"\w+", text[: _SHINGLE_WORDS * 10].lower())[:_SHINGLE_WORDS]
-    if len(words) <= _SHINGLE:
-        return frozenset({hash(tuple(words))})
-    return frozenset(map(hash, zip(words, words[1:], words[2:], strict=False)))
+class Wording:
+    """The start of a text as near-duplicates are told by it: by the overlap of their word triples.
+
+    Args:
+        text: Any text.
+    """
+
+    __slots__ = ("_distinct", "_triples", "_words")
+
+    def __init__(self, text: str) -> None:
+        self._words = _words(text[: _SHINGLE_WORDS * 10])[:_SHINGLE_WORDS]
+        self._distinct = frozenset(self._words)
+        self._triples: frozenset[tuple[bytes, ...]] | None = None
+
+    @property
+    def triples(self) -> frozenset[tuple[bytes, ...]]:
+        """Three words in a row, each once."""
+        if self._triples is None:
+            words = self._words
+            held = zip(words, words[1:], words[2:], strict=False) if len(words) > _SHINGLE else (tuple(words),)
+            self._triples = frozenset(held)
+        return self._triples
+
+    def overlap(self, other: Wording) -> float:
+        """Returns the Jaccard overlap of the triples of two texts; 0 where one has half as many as the other."""
+        smaller, larger = sorted((len(self.triples), len(other.triples)))
+        if smaller / larger < 0.5:
+            return 0.0
+        common = len(self.triples & other.triples)
+        return common / (smaller + larger - common)
+
+    def says_the_same(self, other: Wording, least: float) -> bool:
+        """Whether the overlap of two texts reaches `least`.
+
+        Most texts have too many words of their own for that, which is seen without making triples: n of them give a
+        text at least n/3 triples of its own, and of the smaller text, with t triples, the overlap is then at most
+        (t - n/3) / (t + n/3).
+        """
+        common = len(self._distinct & other._distinct)
+        room = 3 * (1 - least) / (1 + least)
+        if self._own(common) > room and other._own(common) > room:
+            return False
+        return self.overlap(other) >= least
+
+    def _own(self, common: int) -> float:
+        """Returns how many words a text has for itself, by the triples that it has at most."""
+        return (len(self._distinct) - common) / max(len(self._words) - _SHINGLE + 1, 1)
 
 
-def overlap(left: frozenset[int], right: frozenset[int]) -> float:
-    """Returns the Jaccard overlap of two sets of shingles."""
-    smaller, larger = sorted((len(left), len(right)))
-    if not larger or smaller / larger < 0.5:
-        return 0.0
-    common = len(left & right)
-    return common / (smaller + larger - common)
+def _words(text: str) -> list[bytes]:
+    if text.isascii():
+        # Ten times faster than matching a pattern, and most texts are ASCII.
+        return text.encode("ascii").translate(_WORD_BYTES).split()
+    return [word.encode("utf-8", "surrogatepass") for word in re.findall(r"\w+", text.lower())]
 
 
 def coverage(words: Sequence[str], text: str) -> float:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExceeded, StoreError, StoreUnavailable
 from kubeflow_corpus.query.deadline import Deadline
-from kubeflow_corpus.query.fusion import Row
+from kubeflow_corpus.query.fusion import Rows
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.connection import check_embedded_path, disconnect, open_client, translated
 from kubeflow_corpus.store.schema import (
     DENSE_METRIC,
     HIDDEN,
-    KEY_FIELD,
     SPARSE_FIELD,
     SPARSE_METRIC,
     VECTOR_FIELD,
@@ -136,7 +135,7 @@ class Reader:
         expression: str,
         fields: Sequence[str],
         deadline: Deadline,
-    ) -> list[list[Row]]:
+    ) -> list[Rows]:
         """Returns one list of rows for each text (BM25) or vector (dense), best first."""
         anns_field, metric = (SPARSE_FIELD, SPARSE_METRIC) if sparse else (VECTOR_FIELD, DENSE_METRIC)
 
@@ -153,7 +152,7 @@ class Reader:
             )
 
         found = self._call(target.name, deadline, "bm25" if sparse else "dense", search)
-        return [[_row(hit, sparse) for hit in hits] for hits in found]
+        return [_rows(hits, sparse) for hits in found]
 
     def query(
         self, target: Target, expression: str, fields: Iterable[str], *, limit: int, deadline: Deadline
@@ -165,7 +164,7 @@ class Reader:
                 target.name, filter=_shown(expression), output_fields=list(fields), limit=limit, timeout=timeout
             )
 
-        return [dict(row) for row in self._call(target.name, deadline, "fetch", query)]
+        return [row for row in self._call(target.name, deadline, "fetch", query)]
 
     def distinct(self, target: Target, field: str, deadline: Deadline) -> dict[str, int]:
         """Returns the values of a field with their row counts, the most frequent first."""
@@ -237,7 +236,7 @@ class Reader:
         # A collection is not loaded after its database was opened again.
         self._call(target.name, deadline, "load", lambda client, timeout: _load(client, target.name, timeout))
         if target.bm25 and self.embedded:
-            self.search(target, ["warm"], sparse=True, limit=1, expression="", fields=[KEY_FIELD], deadline=deadline)
+            self.search(target, ["warm"], sparse=True, limit=1, expression="", fields=["unit_id"], deadline=deadline)
         self._warm.add(target.name)
 
     def _call(self, what: str, deadline: Deadline, stage: str, call: Callable[[MilvusClient, float], Result]) -> Result:
@@ -309,9 +308,11 @@ def _load(client: MilvusClient, name: str, timeout: float) -> None:
     client.load_collection(name, timeout=timeout)
 
 
-def _row(hit: Mapping[str, Any], sparse: bool) -> Row:
-    score, fields = float(hit["distance"]), hit["entity"]
-    return Row(str(hit[KEY_FIELD]), str(fields.get("unit_id", "")), abs(score) if sparse else score, fields)
+def _rows(hits: Any, sparse: bool) -> Rows:
+    # pymilvus looks a key of a hit up in Python code; a hit is a dict underneath, and a search reads hundreds of them.
+    fields = [dict.__getitem__(hit, "entity") for hit in hits]
+    scores = [*map(abs, hits.distances)] if sparse else hits.distances
+    return Rows(hits.ids, [held["unit_id"] for held in fields], scores, fields)
 
 
 __all__ = ["DeadlineExceeded", "Reader", "StoreError", "Target"]

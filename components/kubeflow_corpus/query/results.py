@@ -11,6 +11,7 @@ from kubeflow_corpus.query.evidence import Evidence, EvidenceBuilder
 from kubeflow_corpus.query.fusion import Row
 from kubeflow_corpus.query.intent import Intent
 from kubeflow_corpus.query.ranking import facets
+from kubeflow_corpus.query.trace import Trace
 from kubeflow_corpus.query.tuning import DEFAULT_TOKEN_BUDGET
 from kubeflow_corpus.store.schema import collection_spec
 
@@ -120,13 +121,13 @@ class SearchResult:
         collection: Alias that was searched.
         intent: What the question wants, how it was searched and why.
         hits: Units, best first.
-        trace: Lists, fusion, filters, thresholds, drops and times.
+        record: What `trace` is made of.
         total_ms: Milliseconds of the whole search.
         filters: Filters that were applied.
         filters_inferred: What the question itself named, as preference or (when asked) as filter.
         notes: What a reader should know: a relaxed filter, a missing list.
         token_budget: Of `evidence` where no other is given.
-        candidates: The best row of every unit that was considered.
+        candidates: What was fetched with the best row of every unit that was considered.
         lists: The rows of each list, as Milvus ranked them.
     """
 
@@ -134,14 +135,14 @@ class SearchResult:
     collection: str
     intent: Intent
     hits: tuple[Hit, ...]
-    trace: Mapping[str, Any]
+    record: Trace = field(repr=False)
     total_ms: float
     filters: Mapping[str, Any] = field(default_factory=dict)
     filters_inferred: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     token_budget: int = DEFAULT_TOKEN_BUDGET
     builder: EvidenceBuilder = field(default_factory=EvidenceBuilder, repr=False)
-    candidates: tuple[Row, ...] = field(default=(), repr=False)
+    candidates: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     lists: Mapping[str, Sequence[Row]] = field(default_factory=dict, repr=False)
     built: dict[tuple[int, int], Evidence] = field(default_factory=dict, repr=False, compare=False)
 
@@ -160,6 +161,11 @@ class SearchResult:
         if key not in self.built:
             self.built[key] = self.builder.build(self.hits[: key[1]], key[0], self.notes)
         return self.built[key]
+
+    @property
+    def trace(self) -> dict[str, Any]:
+        """Lists, fusion, filters, thresholds, drops and times."""
+        return self.record.as_dict()
 
     @property
     def facets(self) -> dict[str, dict[str, int]]:

@@ -19,9 +19,9 @@ from kubeflow_corpus.errors import (
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.evidence import EvidenceBuilder
 from kubeflow_corpus.query.filters import FilterValue, expression
-from kubeflow_corpus.query.fusion import Row, interleave, merged
+from kubeflow_corpus.query.fusion import Rows, interleave, merged
 from kubeflow_corpus.query.intent import Intent, Question, bm25_text, content_words, precisions, read
-from kubeflow_corpus.query.ranking import Ranked, coverage, light_fields, overlap, rank, shingles
+from kubeflow_corpus.query.ranking import Ranked, Wording, coverage, light_fields, rank
 from kubeflow_corpus.query.reader import Reader, Target
 from kubeflow_corpus.query.rerank import Reranker
 from kubeflow_corpus.query.results import Hit, SearchResult
@@ -190,7 +190,7 @@ class _Run:
         # What the lists said of a unit: rows in the order in which they deserve to be shown, and which lists.
         self._found: dict[str, tuple[tuple[str, ...], str]] = {}
         self._cosines: dict[str, float] = {}
-        self._every_list: dict[str, list[list[Row]]] = {}
+        self._every_list: dict[str, list[Rows]] = {}
         self._policy = self._choose_policy()
         self._mode = self._choose_mode()
 
@@ -214,7 +214,7 @@ class _Run:
             hits, rankings, lists = self._attempt(filters)
         return self._result(hits, rankings, lists, filters, inferred)
 
-    def _attempt(self, filters: Mapping[str, FilterValue]) -> tuple[list[Hit], list[Ranked], dict[str, list[Row]]]:
+    def _attempt(self, filters: Mapping[str, FilterValue]) -> tuple[list[Hit], list[Ranked], dict[str, Rows]]:
         rankings, lists = self._rankings(filters)
         return self._hits(rankings), rankings, lists
 
@@ -249,7 +249,7 @@ class _Run:
             inferred["version"] = releases
         return inferred
 
-    def _rankings(self, filters: Mapping[str, FilterValue]) -> tuple[list[Ranked], dict[str, list[Row]]]:
+    def _rankings(self, filters: Mapping[str, FilterValue]) -> tuple[list[Ranked], dict[str, Rows]]:
         """Searches the question, and each side of a comparison, and ranks each."""
         request, question = self._request, self._question
         where = expression(filters, request.visibility)
@@ -278,20 +278,19 @@ class _Run:
         self._trace.searched(where, self._mode, fusion, self._policy, {name: found[0] for name, found in lists.items()})
         return rankings, {name: found[0] for name, found in lists.items()}
 
-    def _note_found(self, lists: Mapping[str, list[list[Row]]], units: Sequence[str]) -> None:
+    def _note_found(self, lists: Mapping[str, list[Rows]], units: Sequence[str]) -> None:
         """Keeps what the lists said of the units whose text is fetched."""
         ranks: dict[str, dict[str, float]] = {unit: {} for unit in units}
         modes: dict[str, set[str]] = {unit: set() for unit in units}
         for name, found in lists.items():
             for rows in found:
-                for place, row in enumerate(rows):
-                    unit = row.unit_id
-                    if unit not in ranks:
-                        continue
-                    ranks[unit][row.id] = ranks[unit].get(row.id, 0.0) + 1 / (10 + place)
+                # Of hundreds of rows a dozen belong to these units.
+                for place, unit in [(place, unit) for place, unit in enumerate(rows.units) if unit in ranks]:
+                    row = rows.ids[place]
+                    ranks[unit][row] = ranks[unit].get(row, 0.0) + 1 / (10 + place)
                     modes[unit].add(name)
                     if name == "dense":
-                        self._cosines[unit] = max(row.score, self._cosines.get(unit, -1.0))
+                        self._cosines[unit] = max(rows.scores[place], self._cosines.get(unit, -1.0))
         self._found = {
             unit: (
                 tuple(sorted(rows, key=lambda row: (-rows[row], row))),
@@ -307,13 +306,13 @@ class _Run:
         # Pod names, hashes and times of the person who asks stand in no thread. A question of nothing else stays.
         return stable_text(text).strip() or text
 
-    def _lists(self, texts: Sequence[str], where: str) -> dict[str, list[list[Row]]]:
+    def _lists(self, texts: Sequence[str], where: str) -> dict[str, list[Rows]]:
         if self._mode == "bm25":
             self._guard_model()
             return {"bm25": self._bm25(texts, where)}
         if self._mode == "dense":
             return {"dense": self._dense(texts, where)}
-        sparse: Future[list[list[Row]]] = self._engine.pool.submit(self._bm25, texts, where)
+        sparse: Future[list[Rows]] = self._engine.pool.submit(self._bm25, texts, where)
         try:
             dense = self._dense(texts, where)
         except EmbedderUnavailable as error:
@@ -324,13 +323,13 @@ class _Run:
             return {"bm25": self._joined(sparse)}
         return {"dense": dense, "bm25": self._joined(sparse)}
 
-    def _joined(self, future: Future[list[list[Row]]]) -> list[list[Row]]:
+    def _joined(self, future: Future[list[Rows]]) -> list[Rows]:
         try:
             return future.result(timeout=self._deadline.left("bm25"))
         except FutureTimeout as error:
             raise self._deadline.exceeded("bm25") from error
 
-    def _bm25(self, texts: Sequence[str], where: str) -> list[list[Row]]:
+    def _bm25(self, texts: Sequence[str], where: str) -> list[Rows]:
         started = time.perf_counter()
         data = [bm25_text(text) for text in texts]
         found = self._search(data, sparse=True, where=where)
@@ -341,7 +340,7 @@ class _Run:
         self._trace.stage("bm25", started)
         return found
 
-    def _dense(self, texts: Sequence[str], where: str) -> list[list[Row]]:
+    def _dense(self, texts: Sequence[str], where: str) -> list[Rows]:
         self._guard_model(needed=True)
         started = time.perf_counter()
         vectors = self._engine.vectors.embed(texts, self._deadline.left("embedding", EMBEDDING_SHARE))
@@ -351,7 +350,7 @@ class _Run:
         self._trace.stage("dense", started)
         return found
 
-    def _search(self, data: Sequence[Any], *, sparse: bool, where: str) -> list[list[Row]]:
+    def _search(self, data: Sequence[Any], *, sparse: bool, where: str) -> list[Rows]:
         return self._engine.reader.search(
             self._target,
             data,
@@ -381,9 +380,10 @@ class _Run:
         request, tuning = self._request, self._engine.tuning
         # The sides of a comparison come before the question as a whole, which often finds what is on neither.
         order = interleave([[*ranking.scores] for ranking in (*rankings[1:], rankings[0])])
-        for unit in request.exclude.intersection(order):
-            self._trace.drop(unit, "excluded by the caller")
-        order = [unit for unit in order if unit not in request.exclude]
+        if request.exclude:
+            for unit in filter(request.exclude.__contains__, order):
+                self._trace.drop(unit, "excluded by the caller")
+            order = [unit for unit in order if unit not in request.exclude]
         wanted = order[: max(request.limit * tuning.candidates, request.limit + 5)]
         if request.rerank and self._engine.reranker is not None:
             wanted = order[: max(len(wanted), tuning.rerank_pool)]
@@ -438,26 +438,27 @@ class _Run:
         threshold = tuning.thresholds[request.spec.alias]
         words = content_words(self._question.text)
         kept: list[Hit] = []
-        prints: list[frozenset[int]] = []
+        wordings: list[Wording] = []
         for hit in candidates:
             if len(kept) == request.limit:
                 break
             cosine = self._cosines.get(hit.unit_id)
-            covered = coverage(words, f"{hit.title} {hit.section_path} {hit.content_text}")
-            if (cosine is None or cosine < threshold.cosine) and covered < threshold.coverage:
+            if (cosine is None or cosine < threshold.cosine) and (
+                covered := coverage(words, f"{hit.title} {hit.section_path} {hit.content_text}")
+            ) < threshold.coverage:
                 shown = "none" if cosine is None else f"{cosine:.2f}"
                 self._trace.drop(hit.unit_id, f"below the threshold: cosine {shown}, words {covered:.2f}")
                 continue
             if hit.score < request.min_score:
                 self._trace.drop(hit.unit_id, f"score {hit.score:.3f} below {request.min_score}")
                 continue
-            print_ = shingles(hit.content_text)
+            wording = Wording(hit.content_text)
             twin = next(
-                (place for place, held in enumerate(prints) if self._same(kept[place], hit, held, print_)), None
+                (place for place, held in enumerate(wordings) if self._same(kept[place], hit, held, wording)), None
             )
             if twin is None:
                 kept.append(hit)
-                prints.append(print_)
+                wordings.append(wording)
                 continue
             self._trace.drop(hit.unit_id, f"says the same as {kept[twin].unit_id}")
             place = f"{hit.repo}:{hit.file_path}"
@@ -465,35 +466,36 @@ class _Run:
                 kept[twin] = replace(kept[twin], also_at=(*kept[twin].also_at, place))
         return kept
 
-    def _same(self, kept: Hit, hit: Hit, left: frozenset[int], right: frozenset[int]) -> bool:
+    def _same(self, kept: Hit, hit: Hit, left: Wording, right: Wording) -> bool:
         if self._question.versions and kept.version != hit.version:
             # The same sentence about two releases is two answers to a question about one of them.
             return False
-        return overlap(left, right) >= self._engine.tuning.near_duplicate
+        return left.says_the_same(right, self._engine.tuning.near_duplicate)
 
     def _result(
         self,
         hits: list[Hit],
         rankings: list[Ranked],
-        lists: dict[str, list[Row]],
+        lists: dict[str, Rows],
         filters: Mapping[str, FilterValue],
         inferred: Mapping[str, FilterValue],
     ) -> SearchResult:
         request, question = self._request, self._question
         tuning = self._engine.tuning
         shown = {name: _shown(value) for name, value in filters.items()}
-        best: dict[str, Row] = {}
+        best: dict[str, Mapping[str, Any]] = {}
         for ranking in reversed(rankings):
-            best.update(ranking.rows)
+            best |= ranking.fields
         self._trace.chosen(hits, rankings[0], tuning.thresholds[request.spec.alias])
         total = (time.perf_counter() - self._started) * 1000
+        self._trace.finished(total, self._mode, question, shown)
         return SearchResult(
             request_id=self._trace.request_id,
             collection=request.spec.alias,
             intent=Intent(question.intent, self._mode, "; ".join(self._reasons)),
             hits=tuple(hits),
             candidates=tuple(best.values()),
-            trace=self._trace.finished(total, self._mode, question, shown),
+            record=self._trace,
             total_ms=total,
             filters=shown,
             filters_inferred={name: _shown(value) for name, value in inferred.items()},

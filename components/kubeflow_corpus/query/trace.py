@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.query.tuning import Policy, Threshold
@@ -24,7 +23,7 @@ SHOWN_ROWS: Final = 20
 
 
 class Trace:
-    """Collects what happens in one search; stages may end in any thread.
+    """Collects what happens in one search; stages may end in any thread. What it shows is made when it is read.
 
     Args:
         request_id: The same in trace, log and answer.
@@ -34,15 +33,15 @@ class Trace:
     def __init__(self, request_id: str, collection: str) -> None:
         self.request_id = request_id
         self.data: dict[str, Any] = {"request_id": request_id, "collection": collection}
-        self._stages: dict[str, float] = {}
+        self._stages: list[tuple[str, float]] = []
         self._drops: list[dict[str, str]] = []
-        self._lock = threading.Lock()
+        self._lists: Mapping[str, Sequence[Row]] = {}
+        self._hits: Sequence[Hit] = ()
+        self._ranking: Ranked | None = None
 
     def stage(self, name: str, started: float) -> None:
         """Adds the time since `started` (`time.perf_counter`) to a stage."""
-        seconds = time.perf_counter() - started
-        with self._lock:
-            self._stages[name] = self._stages.get(name, 0.0) + seconds
+        self._stages.append((name, time.perf_counter() - started))
 
     def drop(self, unit: str, reason: str) -> None:
         """Notes a unit that is not among the hits, and why."""
@@ -51,59 +50,74 @@ class Trace:
     def searched(self, where: str, mode: str, fusion: str, policy: Policy, lists: Mapping[str, Sequence[Row]]) -> None:
         """Notes the lists as Milvus ranked them."""
         weights = {"dense": policy.dense_weight, "bm25": round(1 - policy.dense_weight, 4)}
-        self.data |= {
-            "expression": where,
-            "mode": mode,
-            "fusion": {"method": fusion, "weights": weights, "rrf_k": policy.rrf_k, "pool": policy.pool},
-            "lists": {
-                name: {
-                    "rows": len(rows),
-                    "top": [
-                        {"rank": place, "unit_id": row.unit_id, "id": row.id, "score": round(row.score, 4)}
-                        for place, row in enumerate(rows[:SHOWN_ROWS], 1)
-                    ],
-                }
-                for name, rows in lists.items()
-            },
-        }
+        self.data["expression"] = where
+        self.data["mode"] = mode
+        self.data["fusion"] = {"method": fusion, "weights": weights, "rrf_k": policy.rrf_k, "pool": policy.pool}
+        self._lists = lists
 
     def chosen(self, hits: Sequence[Hit], ranking: Ranked, threshold: Threshold) -> None:
         """Notes the fused order, what was added to each score, and the hits."""
-        self.data["thresholds"] = asdict(threshold)
-        self.data["fused"] = [
-            {
-                "unit_id": unit,
-                "fused": round(ranking.fused[unit], 4),
-                "score": round(score, 4),
-                "preferences": ranking.bonuses.get(unit, {}),
-            }
-            for unit, score in list(ranking.scores.items())[:SHOWN_ROWS]
-        ]
-        self.data["hits"] = [hit.unit_id for hit in hits]
+        self.data["thresholds"] = {"cosine": threshold.cosine, "coverage": threshold.coverage}
+        self._ranking = ranking
+        self._hits = hits
 
-    def finished(self, total_ms: float, mode: str, question: Question, filters: Mapping[str, Any]) -> dict[str, Any]:
+    def finished(self, total_ms: float, mode: str, question: Question, filters: Mapping[str, Any]) -> None:
         """Closes the trace and logs the search: one event, without the question."""
-        self.data["drops"] = self._drops
-        self.data["stages_ms"] = {name: round(seconds * 1000, 3) for name, seconds in self._stages.items()}
         self.data["total_ms"] = round(total_ms, 3)
-        if LOGGER.isEnabledFor(logging.INFO):
-            event = {
-                "event": "search",
-                "request_id": self.request_id,
-                "collection": self.data["collection"],
-                "intent": question.intent,
-                "mode": mode,
-                "filters": dict(filters),
-                "hits": len(self.data["hits"]),
-                "dropped": len(self._drops),
-                "degraded": self.data.get("degraded", ""),
-                "stages_ms": self.data["stages_ms"],
-                "total_ms": self.data["total_ms"],
-            }
-            if LOGGER.isEnabledFor(logging.DEBUG):
-                event["query"] = question.text
-            LOGGER.info(json.dumps(event, ensure_ascii=False), extra={"event": event})
-        return self.data
+        if not LOGGER.isEnabledFor(logging.INFO):
+            return
+        event = {
+            "event": "search",
+            "request_id": self.request_id,
+            "collection": self.data["collection"],
+            "intent": question.intent,
+            "mode": mode,
+            "filters": dict(filters),
+            "hits": len(self._hits),
+            "dropped": len(self._drops),
+            "degraded": self.data.get("degraded", ""),
+            "stages_ms": self._stages_ms(),
+            "total_ms": self.data["total_ms"],
+        }
+        if LOGGER.isEnabledFor(logging.DEBUG):
+            event["query"] = question.text
+        LOGGER.info(json.dumps(event, ensure_ascii=False), extra={"event": event})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns everything that was noted."""
+        lists = {name: {"rows": len(rows), "top": _top(rows)} for name, rows in self._lists.items()}
+        return self.data | {
+            "lists": lists,
+            "fused": [] if self._ranking is None else _fused(self._ranking),
+            "hits": [hit.unit_id for hit in self._hits],
+            "drops": list(self._drops),
+            "stages_ms": self._stages_ms(),
+        }
+
+    def _stages_ms(self) -> dict[str, float]:
+        seconds: dict[str, float] = {}
+        for name, spent in self._stages:
+            seconds[name] = seconds.get(name, 0.0) + spent
+        return {name: round(spent * 1000, 3) for name, spent in seconds.items()}
+
+
+def _top(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [
+        {"rank": place, "unit_id": row.unit_id, "id": row.id, "score": round(row.score, 4)}
+        for place, row in enumerate(rows[:SHOWN_ROWS], 1)
+    ]
+
+
+def _fused(ranking: Ranked) -> list[dict[str, Any]]:
+    return [
+        {
+            "unit_id": unit,
+            "fused": round(ranking.fused[unit], 4),
+            "score": round(score, 4),
+            "preferences": ranking.bonuses.get(unit, {}),
+        }
+        for unit, score in islice(ranking.scores.items(), SHOWN_ROWS)
+    ]
 
 
 def log_failure(request_id: str, collection: str, code: str, total_ms: float) -> None:
