@@ -76,6 +76,16 @@ _SNAKE: Final = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
 _CAMEL: Final = re.compile(r"\b[a-z]+[a-z0-9]*[A-Z]\w*\b")
 _PASCAL: Final = re.compile(r"\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b[A-Z]{2,}[a-z]+[A-Z]\w*\b")
 _GROUP: Final = re.compile(r"\b[\w-]+(?:\.[\w-]+)+/[\w.-]+\b")
+# Each with a character that it never lacks: most questions need not be searched for it.
+_NAMES: Final = (
+    ("/", _GROUP),
+    (".", _DOTTED),
+    ("_", _ENV),
+    ("-", _FLAG),
+    ("_", _SNAKE),
+    ("", _CAMEL),
+    ("", _PASCAL),
+)
 # Words that look like camelCase and are names of products.
 _PRODUCT_WORDS: Final = frozenset(
     re.findall(
@@ -87,8 +97,34 @@ _PRODUCT_WORDS: Final = frozenset(
     )
 )
 
+# Two amounts in the words of a program, "(52428800 vs. 16777216)": nobody asks to compare them. Releases have dots.
+_AMOUNTS: Final = (
+    r"\([^()]{0,80}(?<![\w.])\d[\d,]{0,20}(?: ?[A-Za-z]{1,5})? vs\.? \d[\d,]{0,20}(?!\.?\d)[^()]{0,80}\)"
+    r"|(?<![\w.])\d[\d,]{3,20}(?: ?[A-Za-z]{1,5})? vs\.? \d[\d,]{3,20}(?!\.\d)"
+)
+_MEASURED: Final = re.compile(_AMOUNTS)
 _ERROR: Final = _any(
     (
+        # Numbers with which programs name an error: HTTP, SQL and gRPC, alone, in brackets or before their text.
+        r"\b(?:[Ee]rror|ERROR)(?: [Cc]ode)?:? ?#?\d{2,5}\b",
+        r"\b[45]\d\d ?[:-] ?[A-Z]\w+",
+        r"\b[45]\d\d (?:[A-Z][a-z]+ ?)+",
+        r"\bHTTP(?:/[\d.]+)?(?: (?:status|error|response|code)){0,3}:? ?[45]\d\d\b",
+        r"\b[Ss]tatus ?[Cc]ode:? ?[1-5]\d\d\b",
+        r"\bstatus [45]\d\d\b",
+        r"\b[Cc]ode: ?\d+,",
+        r"\[(?:[45]\d\d|[A-Z]+-?\d{2,5}|(?:[Ee]rr(?:no|or)?|[Ee]rrorCode|HTTP|[Cc]ode)[ :#]?-?\d+|SSL: ?\w+)\]",
+        r"\b(?:Internal Server Error|Bad Gateway|Gateway Time-?out|Service Unavailable|Request Entity Too Large)\b",
+        r"\b(?:UNAVAILABLE|UNAUTHENTICATED|UNIMPLEMENTED|ABORTED|[A-Z]{4,}_(?:DENIED|EXCEEDED|EXHAUSTED|ARGUMENT))\b",
+        r"\bSQLSTATE\b|\(HY000\)|\bpq: ",
+        _AMOUNTS,
+        # What Go's network and Kubernetes' validation say.
+        r"\bdial tcp\b",
+        r"\bi/o timeout\b",
+        r"\bconnection reset by peer\b",
+        r"\bTLS handshake\b",
+        r"\bInvalid value: ",
+        r"\b[Aa]ccess denied\b",
         r"\b\w+(?:Error|Exception|Failure)\b",
         r"\b\w*(?:BackOff|Killed|Evicted)\b",
         r"\b(?:ImagePull|ErrImage)\w+",
@@ -97,14 +133,12 @@ _ERROR: Final = _any(
         r"\bfailed (?:to|with|calling)\b",
         r"\b(?:cannot|unable to) \w+ .{0,60}:",
         r"\bno matches for kind\b",
-        r"\bpermission denied\b",
+        r"\b[Pp]ermission denied\b",
         r"\bforbidden:",
         r"\bx509\b",
         r"\brpc error\b",
         r"\bexit (?:code|status) \d+",
         r"\bcode ?= ?\w+",
-        r"\bstatus(?: code)? [45]\d\d\b",
-        r"\b[45]\d\d (?:[A-Z][a-z]+ ?)+",
         r"\bTraceback\b",
         r"\bpanic:",
         r"\bno such (?:file|host)\b",
@@ -116,7 +150,6 @@ _ERROR: Final = _any(
         r"\b[Nn]o module named\b",
         r"\bis not a valid\b",
         r"\bupstream connect error\b",
-        r"\bRBAC: access denied\b",
         r"\bJwt is missing\b",
         r"\bundefined: \w+",
         r"\binvalid memory address\b",
@@ -137,6 +170,7 @@ _COMPARISON: Final = _any(
         r"\bpros and cons\b",
         r"\bshould i (?:use|choose|pick)\b.{0,80}\bor\b",
         r"\bwhich (?:one )?(?:is|should|to)\b.{0,80}\bor\b",
+        r"\bor\b.{0,80}\bwhich (?:one )?(?:is|should|to)\b",
         r"\badvantages? of\b.{0,80}\bover\b",
     ),
     re.IGNORECASE,
@@ -184,7 +218,9 @@ _TEMPORAL: Final = _any(
         rf"\b(?:{_NEWEST}) (?:kfp|katib|kserve|trainer|model registry|spark operator)\s*\??$",
         r"\bwhat(?:'s| is| was| are)? (?:the )?(?:latest|newest|most recent)\W*$",
         r"\bnew in (?:the )?(?:latest|newest|last|most recent)\b",
-        rf"\breleas\w+ (?:since|after|before|in|during|of) (?:the )?(?:early |late )?(?:20\d\d|{_MONTHS})\b",
+        rf"\b(?:{_RELEASE_NOUN})\b.{{0,40}}\b(?:is|are|was|were) (?:the )?(?:{_NEWEST})(?: ones?)?\W*$",
+        r"\blist\b.{0,30}\breleases\b",
+        rf"\breleas\w+ (?:\w+ )?(?:since|after|before|in|during|of) (?:the )?(?:early |late )?(?:20\d\d|{_MONTHS})\b",
         r"\breleas\w+ (?:in|during|of) (?:this|last) year\b",
         r"\breleased (?:this|last) (?:year|month|week)\b",
         r"\b(?:list|order|history|timeline) of (?:all )?(?:kubeflow )?releases\b",
@@ -315,16 +351,13 @@ def named_areas(text: str) -> tuple[str, ...]:
     return tuple(area for area, pattern in _AREAS if pattern.search(lowered))
 
 
-_AREAS: Final = tuple((area, re.compile(pattern, re.IGNORECASE)) for area, pattern in AREA_NAMES)
+# Small letters are looked for in small letters: ignoring the case is several times slower.
+_AREAS: Final = tuple((area, re.compile(pattern)) for area, pattern in AREA_NAMES)
 
 
 def named_identifiers(text: str) -> tuple[str, ...]:
     """Returns the names in a text that are spelled as a program spells them, in order, each once."""
-    spans = [
-        match.span()
-        for pattern in (_GROUP, _DOTTED, _ENV, _FLAG, _SNAKE, _CAMEL, _PASCAL)
-        for match in pattern.finditer(text)
-    ]
+    spans = [match.span() for sign, pattern in _NAMES if sign in text for match in pattern.finditer(text)]
     names: dict[str, None] = {}
     end = 0
     # The longest name at a place is the name; what lies inside it is a part of it.
@@ -365,7 +398,7 @@ def _intent(text: str, versions: tuple[str, ...], identifiers: tuple[str, ...]) 
     quoted = _QUOTED.search(text)
     # What stands in quotes is quoted, not asked.
     bare = _QUOTED.sub(" ", text) if quoted else text
-    comparison = _COMPARISON.search(bare)
+    comparison = _COMPARISON.search(_MEASURED.sub(" ", bare))
     if comparison:
         return "comparison", f"compares ({comparison.group().strip()!r})"
     error = _ERROR.search(text)
