@@ -1,5 +1,7 @@
 """The query library beside raw pymilvus calls: what routing, fusion, preferences, duplicates and the trace cost.
 
+And what importing it costs beyond pymilvus, which every reader of Milvus imports.
+
 One hybrid search makes three calls (two lists and the texts of the best units). The overhead of a search is the time
 in which none of its calls was under way and nothing was embedded; it is measured inside the same searches, so that a
 busy machine disturbs both sides alike.
@@ -7,11 +9,14 @@ busy machine disturbs both sides alike.
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +25,7 @@ from kubeflow_corpus.embedding.embedder import ModelIdentity
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.intent import bm25_text
 from kubeflow_corpus.query.ranking import light_fields
-from kubeflow_corpus.query.tuning import DEFAULT_TUNING
+from kubeflow_corpus.query.tuning import DEFAULT_LIMIT, DEFAULT_TUNING
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.connection import connect, detect_backend, disconnect
 from kubeflow_corpus.store.schema import (
@@ -40,6 +45,9 @@ from tests.servers.milvus_lite import milvus_lite_server
 ROWS = 10_000
 DIMENSION = 384
 MOST_OVERHEAD_MS = 3.0
+MOST_IMPORT_MS = 150.0
+# Units whose texts a search for five hits fetches.
+FETCHED = DEFAULT_LIMIT * DEFAULT_TUNING.candidates
 IDENTITY = ModelIdentity("benchmark/random", "", DIMENSION, 256)
 VOCABULARY = [f"{stem}{number}" for stem in ("pod", "queue", "trial", "metric", "cache") for number in range(600)]
 
@@ -57,7 +65,8 @@ class RandomEmbedder:
 
 def unit_vectors(number: int, seed: int) -> NDArray[np.float32]:
     vectors = np.random.default_rng(seed).standard_normal((number, DIMENSION)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
 
 
 def measure(scale: float) -> Iterator[Row]:
@@ -70,6 +79,22 @@ def measure(scale: float) -> Iterator[Row]:
         with CorpusClient(settings=settings, embeddings=RandomEmbedder(), timeout=60) as client:
             client.warm_up([DOCS.alias])
             yield from compare(client, settings, searches, rows)
+    yield imports(max(3, int(9 * scale)))
+
+
+def imports(times: int) -> Row:
+    """Returns what importing the client costs a fresh interpreter that has imported pymilvus, the median of several."""
+    code = (
+        "import time, pymilvus\nstarted = time.perf_counter()\n"
+        "import kubeflow_corpus.query\nfrom kubeflow_corpus.query.client import CorpusClient\n"
+        "print((time.perf_counter() - started) * 1000)"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "MILVUS_URI"}
+    spent = [
+        float(subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True).stdout)
+        for _ in range(times)
+    ]
+    return Row("import of the client beyond pymilvus, p50", percentile(spent, 50), "ms", most=MOST_IMPORT_MS)
 
 
 def compare(client: CorpusClient, settings: Settings, searches: int, rows: int) -> Iterator[Row]:
@@ -86,7 +111,7 @@ def compare(client: CorpusClient, settings: Settings, searches: int, rows: int) 
         totals.append((ended - started) * 1000)
         overheads.append(totals[-1] - covered(spans) * 1000)
         started = time.perf_counter()
-        raw_search(raw, question, [hit.unit_id for hit in result.hits])
+        raw_search(raw, question, [entry["unit_id"] for entry in result.trace["fused"]][:FETCHED])
         raws.append((time.perf_counter() - started) * 1000)
     disconnect(raw, settings)
     for name in (50, 95, 99):
@@ -100,32 +125,35 @@ def compare(client: CorpusClient, settings: Settings, searches: int, rows: int) 
 
 
 def watch(client: CorpusClient) -> tuple[list[tuple[float, float]], list[float]]:
-    """Notes when calls to Milvus begin and end, and what processor time they take of the searching thread."""
+    """Notes when calls to Milvus and embeddings begin and end, and their processor time in the searching thread."""
     spans: list[tuple[float, float]] = []
     computed: list[float] = []
     searching = threading.get_ident()
-    reader = client._shared.engine.reader
-    original = reader._connected
+    engine = client._shared.engine
+    connected = engine.reader._connected
+
+    def watched(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            before, started = time.thread_time(), time.perf_counter()
+            try:
+                return method(*args, **kwargs)
+            finally:
+                spans.append((started, time.perf_counter()))
+                if threading.get_ident() == searching:
+                    computed.append(time.thread_time() - before)
+
+        return call
 
     class Watched:
         def __init__(self, milvus: Any) -> None:
             self._milvus = milvus
 
         def __getattr__(self, name: str) -> Any:
-            method = getattr(self._milvus, name)
+            return watched(getattr(self._milvus, name))
 
-            def call(*args: Any, **kwargs: Any) -> Any:
-                before, started = time.thread_time(), time.perf_counter()
-                try:
-                    return method(*args, **kwargs)
-                finally:
-                    spans.append((started, time.perf_counter()))
-                    if threading.get_ident() == searching:
-                        computed.append(time.thread_time() - before)
-
-            return call
-
-    reader._connected = lambda timeout: Watched(original(timeout))  # type: ignore[method-assign,assignment,return-value]
+    engine.reader._connected = lambda timeout: Watched(connected(timeout))  # type: ignore[method-assign]
+    embedder = engine.vectors.embedder()
+    embedder.embed = watched(embedder.embed)  # type: ignore[method-assign]
     return spans, computed
 
 
@@ -144,7 +172,7 @@ def raw_search(milvus: Any, question: str, units: list[str]) -> None:
     name = DOCS.alias
     milvus.search(name, data=[bm25_text(question)], anns_field="sparse_vector", limit=policy.pool, output_fields=fields)
     milvus.search(name, data=unit_vectors(1, 3), anns_field="vector", limit=policy.pool, output_fields=fields)
-    milvus.query(name, filter=keys_filter("unit_id", (units * 15)[:15]), output_fields=list(DOCS.output_fields))
+    milvus.query(name, filter=keys_filter("unit_id", units), output_fields=list(DOCS.output_fields))
 
 
 def questions(number: int) -> Iterator[str]:
