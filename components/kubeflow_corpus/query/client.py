@@ -27,6 +27,7 @@ from kubeflow_corpus.query.citations import citation
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.evidence import HEADER, EvidenceBuilder, heading_of
 from kubeflow_corpus.query.filters import expression, validated
+from kubeflow_corpus.query.intent import read
 from kubeflow_corpus.query.reader import Reader, Target
 from kubeflow_corpus.query.rerank import Reranker
 from kubeflow_corpus.query.results import Hit, SearchResult
@@ -368,6 +369,8 @@ class CorpusClient:
             except CollectionNotFound:
                 if names:
                     raise
+        # The rules of the router are compiled by the first question.
+        read("warm up")
         engine.vectors.identity()
         engine.vectors.embed(["warm up"], 30.0)
 
