@@ -57,6 +57,7 @@ class Settings:
         embeddings_api_key: ``EMBEDDINGS_API_KEY``.
         embedding_cache: ``EMBEDDING_CACHE``: a folder that keeps vectors for later runs on this machine; empty is none.
         rerank_url: ``RERANK_URL``: a TEI reranker; empty is no second stage.
+        rerank_api_key: ``RERANK_API_KEY``.
         github_token: ``GITHUB_TOKEN``.
         github_api_url: ``GITHUB_API_URL``.
         notify_webhook_url: ``NOTIFY_WEBHOOK_URL``: told of a run that failed; its path is often its password.
@@ -73,6 +74,7 @@ class Settings:
     embeddings_api_key: Secret = Secret("")
     embedding_cache: str = ""
     rerank_url: str = ""
+    rerank_api_key: Secret = Secret("")
     github_token: Secret = Secret("")
     github_api_url: str = DEFAULT_GITHUB_API_URL
     notify_webhook_url: Secret = Secret("")
@@ -104,6 +106,7 @@ class Settings:
             embeddings_api_key=Secret(text("EMBEDDINGS_API_KEY")),
             embedding_cache=text("EMBEDDING_CACHE"),
             rerank_url=text("RERANK_URL").rstrip("/"),
+            rerank_api_key=Secret(text("RERANK_API_KEY")),
             github_token=Secret(text("GITHUB_TOKEN")),
             github_api_url=text("GITHUB_API_URL", DEFAULT_GITHUB_API_URL).rstrip("/"),
             notify_webhook_url=Secret(text("NOTIFY_WEBHOOK_URL")),

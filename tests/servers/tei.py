@@ -141,10 +141,12 @@ class TeiServer:
         dtype: What /info says.
         api_key: The Bearer token that is asked for.
         latency: Seconds that every batch takes.
-        faults: What goes wrong with the n-th /embed request.
+        faults: What goes wrong with the n-th /embed or /rerank request.
         poison: An input that holds this string fails its whole batch.
         poison_error: Status, message and error type of that failure.
         spoil: Changes the vectors (a list of arrays) before they are sent; may return any JSON value instead.
+        spoil_ranks: Changes the answer of /rerank (a list of objects) before it is sent; any JSON value.
+        relevance: Scores a text for a query, in place of the share of the query's words that the text holds.
         reranker: Whether this is a reranker: /rerank answers and /embed does not.
         check: Called with (path, "request" | "response", JSON value): the contract test's hook.
     """
@@ -162,6 +164,8 @@ class TeiServer:
     poison: str = ""
     poison_error: tuple[int, str, str] = (424, "inference failed", "Backend")
     spoil: Callable[[list[np.ndarray]], Any] | None = None
+    spoil_ranks: Callable[[list[dict[str, Any]]], Any] | None = None
+    relevance: Callable[[str, str], float] | None = None
     reranker: bool = False
     healthy: bool = True
     check: Callable[[str, str, Any], None] | None = None
@@ -241,7 +245,7 @@ class TeiServer:
         headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in head[1:] if line)}
         data = await reader.readexactly(int(headers.get("content-length", 0)))
         request, fault = _json(data), None
-        if path == "/embed":
+        if path in ("/embed", "/rerank"):
             fault = self.faults(self._ordinal)
             self._ordinal += 1
         status, kind, body, extra = 200, "application/json", b"", {}
@@ -292,7 +296,7 @@ class TeiServer:
             case "POST", "/embed":
                 raise Refused(424, "model is not an embedding model", "Backend")
             case "POST", "/rerank" if self.reranker:
-                return "application/json", json.dumps(self._rerank(request)).encode()
+                return await self._rerank(request, fault)
             case "POST", "/rerank":
                 raise Refused(424, "model is not a re-ranker model", "Backend")
         raise Refused(404)
@@ -424,18 +428,51 @@ class TeiServer:
             )
         return answer
 
-    def _rerank(self, request: Any) -> list[dict[str, Any]]:
-        """Scores by the share of the query's words that a text holds: cheap, and right about which text is better."""
+    async def _rerank(self, request: Any, fault: Fault) -> tuple[str, bytes]:
+        query, texts = self._pairs(request)
+        self._in_flight += len(texts)
+        self.log.peak_inputs = max(self.log.peak_inputs, self._in_flight)
+        try:
+            if self._in_flight > self.limits.max_concurrent_requests:
+                raise Refused(429, "no permits available", "Overloaded")
+            await self._go_wrong(fault)
+            self._check_lengths([f"{query} {text}" for text in texts], request)
+            if self.latency:
+                await asyncio.sleep(self.latency)
+            ranks: Any = self._ranks(query, texts, request)
+            if self.spoil_ranks is not None:
+                ranks = self.spoil_ranks(ranks)
+            return "application/json", json.dumps(ranks).encode()
+        finally:
+            self._in_flight -= len(texts)
+
+    def _pairs(self, request: Any) -> tuple[str, list[str]]:
+        known = {"query": str, "texts": list, "raw_scores": bool, "return_text": bool, "truncate": bool}
+        for name, kind in known.items():
+            if not isinstance(request, dict) or (name in ("query", "texts") and name not in request):
+                raise Refused(422, f"Failed to deserialize the JSON body into the target type: missing field `{name}`")
+            if request.get(name) is not None and not isinstance(request[name], kind):
+                raise Refused(422, f"Failed to deserialize the JSON body into the target type: {name}")
         query, texts = request["query"], request["texts"]
-        if not texts or not query:
+        if not all(isinstance(text, str) for text in texts):
+            raise Refused(422, "Failed to deserialize the JSON body into the target type: texts")
+        if not texts:
             raise Refused(400, "`texts` cannot be empty", "Empty")
-        if len(texts) > self.limits.max_client_batch_size:
-            most = self.limits.max_client_batch_size
+        most = self.limits.max_client_batch_size
+        if len(texts) > most:
             raise self._refuse(f"batch size {len(texts)} > maximum allowed batch size {most}")
+        return query, texts
+
+    def _ranks(self, query: str, texts: list[str], request: dict[str, Any]) -> list[dict[str, Any]]:
+        """Returns the best text first. Scores are cheap, and right about which text is better."""
         words = set(query.casefold().split())
+
+        def share(_: str, text: str) -> float:
+            return len(words & set(text.casefold().split())) / max(len(words), 1)
+
+        relevance = self.relevance or share
         ranks = [
-            {"index": index, "score": len(words & set(text.casefold().split())) / len(words)}
-            | ({"text": text} if request.get("return_text") else {})
+            {"index": index, "score": relevance(query, text)} | ({"text": text} if request.get("return_text") else {})
             for index, text in enumerate(texts)
         ]
         return sorted(ranks, key=lambda rank: -rank["score"])
@@ -484,7 +521,7 @@ def _json(data: bytes) -> Any:
 
 
 def _count(request: Any) -> int:
-    inputs = request.get("inputs", ()) if isinstance(request, dict) else ()
+    inputs = request.get("inputs", request.get("texts", ())) if isinstance(request, dict) else ()
     return 1 if isinstance(inputs, str) else len(inputs)
 
 

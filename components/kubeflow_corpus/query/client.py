@@ -139,7 +139,7 @@ class CorpusClient:
             pool=pool,
             tuning=tuning,
             counter=_Counter(),
-            reranker=Reranker(given.rerank_url) if given.rerank_url else None,
+            reranker=Reranker.from_settings(given),
             preload=embedder is None and not given.embeddings_url,
         )
         self._shared = _Shared(engine, pool, threading.BoundedSemaphore(max_concurrent), owns_embedder=embedder is None)

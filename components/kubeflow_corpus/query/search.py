@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kubeflow_corpus.errors import (
+    DeadlineExceeded,
     EmbedderMissing,
     EmbedderUnavailable,
     EmbeddingError,
@@ -424,7 +425,8 @@ class _Run:
         texts = [f"{hit.title} > {hit.section_path}\n{hit.content_text}" for hit in candidates]
         try:
             scores = reranker.scores(self._question.text, texts, self._deadline.left("rerank", RERANK_SHARE))
-        except EmbeddingError as error:
+        except (EmbeddingError, DeadlineExceeded) as error:
+            # The texts are here: the fused order answers as well as without a second stage.
             self._trace.data["rerank"] = f"skipped: {error.problem}"
             return candidates
         self._trace.stage("rerank", started)
