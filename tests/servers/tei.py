@@ -522,7 +522,7 @@ def _json(data: bytes) -> Any:
 
 def _count(request: Any) -> int:
     inputs = request.get("inputs", request.get("texts", ())) if isinstance(request, dict) else ()
-    return 1 if isinstance(inputs, str) else len(inputs)
+    return len(inputs) if isinstance(inputs, (list, tuple)) else 1
 
 
 @contextmanager
