@@ -1,7 +1,7 @@
 """Writing a collection: the whole `apply` step against bare pymilvus upserts of the very same rows in the same batches.
 
-Everything that `apply` does counts: it compares with what is held, brings the vectors to disk, writes, flushes, reads
-every row back and records what the version holds. The bare side has its rows and vectors in memory and flushes once.
+Everything that `apply` does counts: it compares with what is held, brings the vectors to disk, writes, flushes, counts
+what is there and records what the version holds. The bare side has its rows and vectors in memory and flushes once.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """What is held and what is wanted, side by side on disk, so that no run keeps a whole corpus in memory.
 
 A scratch SQLite file holds keys and hashes only: no text, no vector. Every decision of a sync is one query over it.
+Vectors, and rows that are sure to be written, lie in plain files beside it.
 """
 
 from __future__ import annotations
 
+import pickle
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -105,12 +107,17 @@ class Ledger:
         self._spool_path = folder / "vectors.f32"
         self._spool = self._spool_path.open("wb+")
         self._spooled = 0
+        self._rows_path = folder / "rows.pickle"
+        self._rows = self._rows_path.open("wb+")
+        self._names: tuple[str, ...] = ()
 
     def close(self) -> None:
         """Closes and removes its files."""
         self._db.close()
         self._spool.close()
+        self._rows.close()
         self._spool_path.unlink(missing_ok=True)
+        self._rows_path.unlink(missing_ok=True)
 
     def __enter__(self) -> Ledger:
         return self
@@ -124,6 +131,10 @@ class Ledger:
         """Notes rows that a collection holds."""
         values = ((place, *(row.get(name) or "" for name in HELD_FIELDS)) for row in rows)
         self._db.executemany("INSERT OR REPLACE INTO held VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+    def held_rows(self, place: int) -> int:
+        """Returns how many rows a collection holds."""
+        return int(self._db.execute("SELECT count(*) FROM held WHERE place = ?", (place,)).fetchone()[0])
 
     def forget(self, place: int) -> None:
         """Forgets the rows of a collection."""
@@ -151,6 +162,21 @@ class Ledger:
                 id=key,
                 field="id",
             )
+
+    def keep(self, row: Mapping[str, Any]) -> None:
+        """Keeps a wanted row on disk, for `kept`: to read it from there takes a tenth of making it again."""
+        self._names = self._names or tuple(row)
+        pickle.dump(tuple(row.values()), self._rows, pickle.HIGHEST_PROTOCOL)
+
+    def kept(self) -> Iterator[dict[str, Any]]:
+        """Streams the rows that were kept, in their order."""
+        self._rows.seek(0)
+        while True:
+            try:
+                values = pickle.load(self._rows)
+            except EOFError:
+                return
+            yield dict(zip(self._names, values, strict=True))
 
     def refuse(self, document_id: str) -> None:
         """Leaves a document as it is held: one of its rows cannot be stored."""

@@ -463,6 +463,8 @@ def fill_ledger(
     catalogue_sources: Collection[str] | None,
     allow_deletions: Collection[str],
     areas: Counter[str] | None = None,
+    *,
+    keep: bool = False,
 ) -> list[Skip]:
     """Notes what is wanted and what is held, and compares.
 
@@ -473,6 +475,7 @@ def fill_ledger(
         catalogue_sources: As in `plan_sync`.
         allow_deletions: As in `plan_sync`.
         areas: Gets the number of wanted rows by product area.
+        keep: Whether to keep the rows on disk, because most of them will be written.
 
     Returns:
         Documents that cannot be stored.
@@ -485,6 +488,8 @@ def fill_ledger(
     for wanted in wanted_rows(inputs, skipped):
         row = wanted.row
         ledger.want(row["id"], row["document_id"], row["source"], row["row_hash"], row["embedding_hash"])
+        if keep:
+            ledger.keep(row)
         if areas is not None:
             areas.update(row["product_area"] or ("(none)",))
     for skip in skipped:
