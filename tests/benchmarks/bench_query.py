@@ -151,7 +151,7 @@ def watch(client: CorpusClient) -> tuple[list[tuple[float, float]], list[float]]
         def __getattr__(self, name: str) -> Any:
             return watched(getattr(self._milvus, name))
 
-    engine.reader._connected = lambda timeout: Watched(connected(timeout))  # type: ignore[method-assign]
+    engine.reader._connected = lambda *given: Watched(connected(*given))  # type: ignore[method-assign]
     embedder = engine.vectors.embedder()
     embedder.embed = watched(embedder.embed)  # type: ignore[method-assign]
     return spans, computed
@@ -204,7 +204,13 @@ def fill(settings: Settings, number: int) -> None:
                 "document_id": f"d{index // 20}",
                 "chunk_index": index,
             }
-            row |= {"start_line": 1, "end_line": 2, "title": f"Page {index // 20}", "content_text": text}
+            row |= {
+                "source_type": "docs",
+                "start_line": 1,
+                "end_line": 2,
+                "title": f"Page {index // 20}",
+                "content_text": text,
+            }
             row |= {"search_text": text, "product_area": ["katib"], "version": ["1.9"], "vector": vectors[index]}
             batch.append(empty | row)
         client.upsert(name, batch)

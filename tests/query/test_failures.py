@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +26,7 @@ from kubeflow_corpus.errors import (
 )
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.deadline import Deadline
+from kubeflow_corpus.query.reader import Reader
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.connection import connect, disconnect
 from kubeflow_corpus.store.schema import DOCS
@@ -58,12 +63,47 @@ def test_a_missing_database_is_not_made(tmp_path: Path) -> None:
 
 
 def test_milvus_that_is_down_is_said_within_the_timeout(dead_url: str) -> None:
-    with CorpusClient(milvus_uri=dead_url, embeddings=MODEL, timeout=2) as client:
-        started = time.monotonic()
-        with pytest.raises((StoreUnavailable, DeadlineExceeded)) as caught:
-            client.search_docs("KATIB_DB_MANAGER_SERVICE_PORT")
-        assert time.monotonic() - started < 6
+    with CorpusClient(milvus_uri=dead_url, embeddings=MODEL, timeout=1) as client:
+        assert seconds_until_said(client) < 3
+
+
+def test_a_server_that_never_answers_costs_no_thread_more_than_its_timeout() -> None:
+    # It takes connections and says nothing; of many searches that wait for a connection, none waits for another's.
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with CorpusClient(milvus_uri=uri, embeddings=MODEL, timeout=1) as client, ThreadPoolExecutor(8) as pool:
+            assert max(pool.map(lambda _: seconds_until_said(client), range(8))) < 3
+
+
+def test_a_server_that_stands_still_is_said_in_time_and_used_again_when_it_moves(server: MilvusLiteServer) -> None:
+    with CorpusClient(milvus_uri=server.uri, embeddings=MODEL, timeout=30) as client:
+        client.warm_up(["kubeflow_docs"])
+        assert client.search_docs(QUESTION).hits
+        os.kill(server.process.pid, signal.SIGSTOP)
+        try:
+            assert seconds_until_said(client, timeout=1) < 3
+        finally:
+            os.kill(server.process.pid, signal.SIGCONT)
+        assert client.search_docs(QUESTION).hits
+
+
+def test_a_call_that_tries_again_beyond_its_timeout_is_not_waited_for(server: MilvusLiteServer) -> None:
+    ended = threading.Event()
+    reader = Reader(Settings(milvus_uri=server.uri))
+    started = time.monotonic()
+    with pytest.raises(DeadlineExceeded, match="dense"):
+        reader._call("kubeflow_docs", Deadline(1), "dense", lambda client, timeout: ended.wait(20))
+    assert time.monotonic() - started < 3
+    ended.set()
+    reader.close()
+
+
+def seconds_until_said(client: CorpusClient, **options: Any) -> float:
+    started = time.monotonic()
+    with pytest.raises((StoreUnavailable, DeadlineExceeded)) as caught:
+        client.search_docs("KATIB_DB_MANAGER_SERVICE_PORT", **options)
     assert caught.value.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED")
+    return time.monotonic() - started
 
 
 def test_a_missing_alias_is_named(server: MilvusLiteServer) -> None:

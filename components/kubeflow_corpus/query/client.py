@@ -44,6 +44,7 @@ from kubeflow_corpus.query.tuning import (
 )
 from kubeflow_corpus.query.vectors import QueryVectors
 from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.store.connection import load_pymilvus
 from kubeflow_corpus.store.schema import CODE, COLLECTIONS, DOCS, ISSUES, MAX_WINDOW, CollectionSpec, collection_spec
 from kubeflow_corpus.store.schema import keys_filter as _keys_filter
 from kubeflow_corpus.tokens import ApproximateCounter, TokenCounter, wordpiece_counter
@@ -131,6 +132,8 @@ class CorpusClient:
         if isinstance(embeddings, str) and embeddings:
             given = replace(given, embeddings_url=embeddings.rstrip("/"))
         given.require_milvus_uri()
+        # An import of a second or two must not eat the deadline of the first search.
+        load_pymilvus()
         embedder = None if isinstance(embeddings, str) else embeddings
         pool = ThreadPoolExecutor(max_workers=max_concurrent, thread_name_prefix="corpus-list")
         engine = Engine(

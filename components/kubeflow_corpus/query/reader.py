@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -46,6 +49,8 @@ _TRANSIENT: Final = (
 )
 _NOT_LOADED: Final = ("not loaded", "not fully loaded", "collection not load", "call load()")
 _PAUSE_SECONDS: Final = 0.05
+# Calls under way at once: two lists for each search of a client, and those that a hanging server still holds.
+_MOST_CALLS: Final = 32
 _SHOWN: Final = f"visibility != {text_literal(HIDDEN)}"
 
 
@@ -87,6 +92,8 @@ class Reader:
         self._collections = dict(collections or {})
         self._clock = clock
         self._lock = threading.Lock()
+        self._connecting = threading.Lock()
+        self._calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="corpus-milvus")
         self._client: MilvusClient | None = None
         self._targets: dict[str, Target] = {}
         self._warm: set[str] = set()
@@ -102,6 +109,8 @@ class Reader:
             client, self._client = self._client, None
             self._targets.clear()
             self._warm.clear()
+        # A call that hangs ends by itself; nobody waits for it.
+        self._calls.shutdown(wait=False, cancel_futures=True)
         if client is not None:
             disconnect(client, self._settings)
 
@@ -116,9 +125,10 @@ class Reader:
         if held is not None and held.expires > self._clock():
             return held
         name = self._collections.get(spec.alias) or served_name(self._settings.collection_prefix, spec.alias)
-        target = self._call(
-            name, deadline, "connect", lambda client, timeout: self._resolve(client, spec, name, timeout)
-        )
+        if self.embedded and self._client is None:
+            # Opening an embedded database takes seconds, once a process.
+            deadline = Deadline(max(WARM_UP_SECONDS, deadline.seconds))
+        target = self._call(name, deadline, "connect", lambda client, _: self._resolve(client, spec, name, deadline))
         if target.name not in self._warm:
             self._warm_up(target, deadline)
         with self._lock:
@@ -188,11 +198,20 @@ class Reader:
 
     # ---- connection
 
-    def _connected(self, timeout: float) -> MilvusClient:
-        with self._lock:
-            if self._client is None:
-                self._client = self._connect(timeout)
-            return self._client
+    def _connected(self, deadline: Deadline, stage: str) -> MilvusClient:
+        """Returns the connection; of many threads one opens it, and the others wait as long as their deadlines say."""
+        if (client := self._client) is not None:
+            return client
+        if not self._connecting.acquire(timeout=deadline.left(stage)):
+            raise deadline.exceeded(stage)
+        try:
+            if (client := self._client) is None:
+                client = self._connect(deadline.left(stage))
+                with self._lock:
+                    self._client = client
+            return client
+        finally:
+            self._connecting.release()
 
     def _connect(self, timeout: float) -> MilvusClient:
         settings = self._settings
@@ -206,12 +225,12 @@ class Reader:
                 )
         return open_client(settings, timeout)
 
-    def _resolve(self, client: MilvusClient, spec: CollectionSpec, name: str, timeout: float) -> Target:
+    def _resolve(self, client: MilvusClient, spec: CollectionSpec, name: str, deadline: Deadline) -> Target:
         # Asking for a missing alias makes pymilvus log a traceback: look into the list first.
-        aliases = client.list_aliases(timeout=timeout)["aliases"]
+        aliases = client.list_aliases(timeout=deadline.left("connect"))["aliases"]
         if name in aliases:
-            physical = str(client.describe_alias(name, timeout=timeout)["collection_name"])
-        elif client.has_collection(name, timeout=timeout):
+            physical = str(client.describe_alias(name, timeout=deadline.left("connect"))["collection_name"])
+        elif client.has_collection(name, timeout=deadline.left("connect")):
             physical = name
         else:
             raise CollectionNotFound(
@@ -220,7 +239,7 @@ class Reader:
                 "COLLECTION_PREFIX",
                 collection=name,
             )
-        described = client.describe_collection(physical, timeout=timeout)
+        described = client.describe_collection(physical, timeout=deadline.left("connect"))
         fields = {field["name"] for field in described["fields"]}
         return Target(
             spec=spec,
@@ -243,11 +262,10 @@ class Reader:
         """Calls Milvus within the deadline, again where the failure passes by itself."""
         reloaded = reconnected = False
         while True:
-            timeout = deadline.left(stage)
             client: MilvusClient | None = None
             try:
-                client = self._connected(timeout)
-                return call(client, timeout)
+                client = self._connected(deadline, stage)
+                return self._within(deadline, stage, partial(call, client))
             except CorpusError:
                 raise
             except Exception as error:
@@ -263,10 +281,22 @@ class Reader:
                     self._targets.clear()
                 if any(sign in message for sign in _NOT_LOADED) and not reloaded and client is not None:
                     reloaded = True
-                    _load(client, what, deadline.left(stage))
+                    self._within(deadline, stage, partial(_load, client, what))
                 elif not any(sign in message for sign in _TRANSIENT):
                     raise failure from error
             time.sleep(min(_PAUSE_SECONDS, deadline.left(stage)))
+
+    def _within(self, deadline: Deadline, stage: str, call: Callable[[float], Result]) -> Result:
+        """Waits for a call no longer than the deadline says: pymilvus tries again for seconds beyond its timeout."""
+        timeout = deadline.left(stage)
+        future = self._calls.submit(call, timeout)
+        try:
+            return future.result(timeout)
+        except FutureTimeout:
+            if future.done():
+                raise
+            future.cancel()
+            raise deadline.exceeded(stage) from None
 
     def _failure(self, what: str, error: Exception, deadline: Deadline, stage: str) -> tuple[CorpusError, str]:
         from pymilvus.exceptions import MilvusException
@@ -280,6 +310,8 @@ class Reader:
                 f"Milvus at {self._settings.milvus_uri} closed the connection", remedy="Try again"
             ), ""
         message = f"{getattr(error, 'message', '')} {error}".lower()
+        if "deadline_exceeded" in message:
+            return deadline.exceeded(stage), message
         if stage == "connect" and not isinstance(error, MilvusException):
             return translated(f"Milvus at {self._settings.milvus_uri}", error), message
         failure: CorpusError = translated(f"Milvus at {self._settings.milvus_uri} ({what})", error)
