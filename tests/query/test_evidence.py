@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kubeflow_corpus.query.citations import citation_schema
 from kubeflow_corpus.query.evidence import CUT, HEADER, NOTHING, EvidenceBuilder, defuse_labels
@@ -131,15 +131,28 @@ TEXTS = st.lists(
 
 
 @settings(deadline=None)
+@example("0:0:0:0{0\u00a10\U00018cd60\n0000HTTPS://00000000000\n0::0\n00000000000\n00000000000", 100, "docs")
 @given(TEXTS, st.integers(100, 1500), st.sampled_from(["docs", "code", "manifest", "issue"]))
 def test_over_any_text_evidence_keeps_its_contract(text: str, budget: int, source_type: str) -> None:
     hits = [hit(text, text, unit=f"u{number}", title=text[:40], source_type=source_type) for number in range(3)]
-    block = builder("key", "see").build(hits, budget)
+    block = builder("key", "see").build(hits[:2], budget, further=hits[2:])
     body = block.text.replace(HEADER, "")
     assert not re.search(r"https?://|www\.\w|\]\([\w/.:#-]+\)|<a\s[^<>]*\bhref=", body, re.IGNORECASE)
     assert [citation["id"] for citation in block.citations] == re.findall(r"^\[(c\d+)\]", body, re.MULTILINE)
     assert len(re.findall(r"\[c\d+\]", body)) == len(block.citations)
-    assert block.tokens <= max(budget * 1.1, ApproximateCounter().count(HEADER) + 60)
+    assert block.tokens <= max(budget * 1.05, ApproximateCounter().count(HEADER) + 60)
+
+
+def test_what_the_hits_leave_of_the_budget_shows_what_else_was_found_on_their_pages() -> None:
+    long = "\n".join(f"line {number} of the page" for number in range(300))
+    hits = [hit("the first answer", "the first answer", unit="a"), hit("the second", "the second", unit="b")]
+    further = [hit(text, text, unit=unit) for unit, text in (("c", "a heading further"), ("d", long))]
+    block = builder().build(hits, 400, further=further)
+    assert [citation["unit_id"] for citation in block.citations] == ["a", "b", "c"]
+    assert "[c3]" in block.text and "a heading further" in block.text
+    assert not block.truncated and not block.left_out, "all that was asked for is there"
+    small = builder().build(hits, 90, further=further)
+    assert [citation["unit_id"] for citation in small.citations] == ["a", "b"], "the hits come first"
 
 
 @pytest.mark.parametrize("kept", ["httpGet", "trainer.kubeflow.org/v1alpha1", "s3://bucket/key", "pvc://claim"])

@@ -33,6 +33,21 @@ def test_a_conceptual_question_finds_the_page_by_both_lists(client: CorpusClient
     assert set(result.ranked_lists()) == {"dense", "bm25"}
 
 
+def test_room_in_the_budget_shows_what_else_was_found_on_the_same_pages(client: CorpusClient) -> None:
+    question = "how do I switch the reuse of step results off"
+    result = client.search_docs(question, limit=2)
+    pages = {hit.document_id for hit in result.hits}
+    cited = [citation["unit_id"] for citation in result.citations]
+    assert cited[:2] == units(result) and len(cited) > 2
+    others = [hit for hit in result.further if hit.unit_id in cited]
+    assert {hit.document_id for hit in others} <= pages and not {hit.unit_id for hit in others} & set(units(result))
+    assert result.trace["further"] == [hit.unit_id for hit in result.further]
+    # The same from hits that were asked for and are not shown.
+    wide = client.search_docs(question, limit=10).evidence_block(max_hits=2)
+    assert [citation["unit_id"] for citation in wide.citations][:2] == units(result)
+    assert len(client.search_docs(question, limit=2, token_budget=120).citations) <= 2
+
+
 def test_a_key_is_looked_up_by_words(client: CorpusClient) -> None:
     result = client.search_docs("KATIB_DB_MANAGER_SERVICE_PORT")
     assert (result.intent.name, result.intent.mode) == ("exact", "bm25")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kubeflow_corpus.query.deadline import Deadline
-from kubeflow_corpus.query.fusion import Row
+from kubeflow_corpus.query.fusion import Rows
 from kubeflow_corpus.query.reader import Reader, Target
 from kubeflow_corpus.settings import Settings
 
@@ -32,11 +32,11 @@ class RememberingReader(Reader):
         expression: str,
         fields: Sequence[str],
         deadline: Deadline,
-    ) -> list[list[Row]]:
+    ) -> list[Rows]:
         """Returns one list of rows for each text (BM25) or vector (dense), best first."""
         asked = tuple(item if sparse else item.tobytes() for item in data)
         key = (target.name, asked, limit, expression, tuple(fields))
-        found: list[list[Row]] = self._remembered(
+        found: list[Rows] = self._remembered(
             key,
             lambda: super(RememberingReader, self).search(
                 target, data, sparse=sparse, limit=limit, expression=expression, fields=fields, deadline=deadline

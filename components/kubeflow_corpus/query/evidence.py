@@ -1,13 +1,15 @@
 """Evidence: what a model reads of the hits. Labelled, link-free, within a token budget, never a cut line.
 
 A unit that is short is shown whole. Of a long one (a CRD, a log, a generated page) the rows that were found are shown,
-in them the lines that hold the question's words, with the lines that they stand under; ``[...]`` marks every cut.
+in them the lines that hold the question's words, with the lines that they stand under; ``[...]`` marks every cut. What
+the hits leave of the budget shows other sections of their pages that were found too: an answer often stands a heading
+further.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +32,8 @@ NOTHING: Final = (
 CUT: Final = "[...]"
 # A fragment shorter than this says nothing; the unit is left out instead, and named.
 MIN_UNIT_TOKENS: Final = 40
+# Of the last line, which says how many units were left out.
+LEFT_OUT_TOKENS: Final = 10
 # Lines kept around a line that matched.
 CONTEXT_LINES: Final = 2
 # Lines above that say where a line stands (keys of a manifest, an enclosing declaration).
@@ -96,31 +100,37 @@ class EvidenceBuilder:
     counter: TokenCounter = field(default_factory=ApproximateCounter)
     unit_tokens: int = DEFAULT_TUNING.unit_tokens
 
-    def build(self, hits: Sequence[Hit], budget: int, notes: Iterable[str] = ()) -> Evidence:
+    def build(
+        self, hits: Sequence[Hit], budget: int, notes: Iterable[str] = (), further: Sequence[Hit] = ()
+    ) -> Evidence:
         """Returns the evidence of hits, best first.
 
         Args:
             hits: Units, best first.
             budget: Tokens of the whole text.
             notes: Lines that a reader must know, such as a relaxed filter.
+            further: Units for what the hits leave of the budget, best first; they are no part of `left_out`.
         """
         head = "\n".join([HEADER, *(f"Note: {one_line(note)}" for note in notes)])
         if not hits:
             text = "\n".join([NOTHING, *(f"Note: {one_line(note)}" for note in notes)])
             return Evidence(text, tokens=self.counter.count(text))
-        rooms = self._rooms(hits, budget - self.counter.count(head))
+        room = budget - self.counter.count(head) - (LEFT_OUT_TOKENS if len(hits) > 1 else 0)
+        rooms = self._rooms(hits, room)
+        shown = [*zip(hits, rooms, strict=True), *self._more(further, room - sum(rooms))]
         blocks, left_out, cut = [head], list[str](), False
         citations: list[dict[str, Any]] = []
-        for hit, room in zip(hits, rooms, strict=True):
+        for place, (hit, room) in enumerate(shown):
             label = f"c{len(citations) + 1}"
             heading = heading_of(hit)
             passage = self.passage(hit, room - self.counter.count(heading) - 4) if room else Passage("")
+            is_hit = place < len(hits)
             if not passage.text:
-                left_out.append(hit.unit_id)
+                left_out += [hit.unit_id] if is_hit else []
                 continue
             blocks.append(f"[{label}] {heading}\n{passage.text}")
             citations.append(citation(hit, label, passage.links))
-            cut = cut or passage.cut
+            cut = cut or passage.cut and is_hit
         if left_out:
             blocks.append(f"{len(left_out)} more found, left out for length.")
         text = "\n\n".join(blocks)
@@ -139,6 +149,14 @@ class EvidenceBuilder:
             rooms[index] += more
             room -= more
         return rooms
+
+    def _more(self, further: Iterable[Hit], room: int) -> Iterator[tuple[Hit, int]]:
+        """Yields the further units that fit into what is left, with their share."""
+        for hit in further:
+            share = min(self._need(hit, room + 1), self.unit_tokens)
+            if share <= room:
+                room -= share
+                yield hit, share
 
     def _need(self, hit: Hit, room: int) -> int:
         # Counting a megabyte only to learn that it does not fit would take longer than the search.

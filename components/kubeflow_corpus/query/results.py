@@ -121,6 +121,7 @@ class SearchResult:
         collection: Alias that was searched.
         intent: What the question wants, how it was searched and why.
         hits: Units, best first.
+        further: Other units that were found in the documents of the hits: evidence shows them where there is room.
         record: What `trace` is made of.
         total_ms: Milliseconds of the whole search.
         filters: Filters that were applied.
@@ -137,6 +138,7 @@ class SearchResult:
     hits: tuple[Hit, ...]
     record: Trace = field(repr=False)
     total_ms: float
+    further: tuple[Hit, ...] = field(default=(), repr=False)
     filters: Mapping[str, Any] = field(default_factory=dict)
     filters_inferred: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -149,6 +151,8 @@ class SearchResult:
     def evidence(self, token_budget: int | None = None, max_hits: int | None = None) -> str:
         """Returns the text that a model may read and quote: labelled fragments without any link.
 
+        What the hits leave of the budget shows further sections of their documents, each with its own citation.
+
         Args:
             token_budget: Tokens of the whole text; None is the budget of the search.
             max_hits: Only the first so many hits.
@@ -159,7 +163,11 @@ class SearchResult:
         """Returns the evidence with its citations and what was left out of it."""
         key = (token_budget or self.token_budget, len(self.hits) if max_hits is None else max_hits)
         if key not in self.built:
-            self.built[key] = self.builder.build(self.hits[: key[1]], key[0], self.notes)
+            shown = self.hits[: key[1]]
+            documents = {hit.document_id for hit in shown}
+            others = [hit for hit in (*self.hits[key[1] :], *self.further) if hit.document_id in documents]
+            # At most one for each hit: a caller who asks for one hit wants little.
+            self.built[key] = self.builder.build(shown, key[0], self.notes, others[: len(shown)])
         return self.built[key]
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field, replace
@@ -192,6 +192,7 @@ class _Run:
         self._found: dict[str, tuple[tuple[str, ...], str]] = {}
         self._cosines: dict[str, float] = {}
         self._every_list: dict[str, list[Rows]] = {}
+        self._further: list[Hit] = []
         self._policy = self._choose_policy()
         self._mode = self._choose_mode()
 
@@ -390,10 +391,20 @@ class _Run:
             wanted = order[: max(len(wanted), tuning.rerank_pool)]
         self._note_found(self._every_list, wanted)
         texts = self._fetch(wanted)
-        candidates = (self._hit(unit, texts[unit], rankings) for unit in wanted if unit in texts)
+        candidates: Iterator[Hit] = (self._hit(unit, texts[unit], rankings) for unit in wanted if unit in texts)
         if request.rerank and self._engine.reranker is not None:
-            return self._selected(self._second_stage(self._engine.reranker, list(candidates)))
-        return self._selected(candidates)
+            candidates = iter(self._second_stage(self._engine.reranker, list(candidates)))
+        hits = self._selected(candidates, request.limit)
+        self._further = self._same_pages(candidates, hits)
+        return hits
+
+    def _same_pages(self, candidates: Iterator[Hit], hits: list[Hit]) -> list[Hit]:
+        """Returns what else was found in the documents of the hits, for what they leave of the evidence's budget."""
+        documents = {hit.document_id for hit in hits}
+        others = (hit for hit in candidates if hit.document_id in documents)
+        found = self._selected(others, 2 * len(hits), hits)[len(hits) :]
+        self._trace.data["further"] = [hit.unit_id for hit in found]
+        return found
 
     def _fetch(self, units: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         if not units:
@@ -434,16 +445,14 @@ class _Run:
         self._trace.data["rerank"] = [{"unit_id": hit.unit_id, "score": round(score, 4)} for hit, score in ordered]
         return [hit for hit, _ in ordered]
 
-    def _selected(self, candidates: Iterable[Hit]) -> list[Hit]:
-        """Drops what is no answer and what says the same again, and keeps as many as were asked for."""
+    def _selected(self, candidates: Iterator[Hit], limit: int, held: Sequence[Hit] = ()) -> list[Hit]:
+        """Drops what is no answer and what says the same again, and adds to what is held up to a limit."""
         request, tuning = self._request, self._engine.tuning
         threshold = tuning.thresholds[request.spec.alias]
         words = content_words(self._question.text)
-        kept: list[Hit] = []
-        wordings: list[Wording] = []
-        for hit in candidates:
-            if len(kept) == request.limit:
-                break
+        kept = list(held)
+        wordings = [Wording(hit.content_text) for hit in kept]
+        while len(kept) < limit and (hit := next(candidates, None)) is not None:
             cosine = self._cosines.get(hit.unit_id)
             if (cosine is None or cosine < threshold.cosine) and (
                 covered := coverage(words, f"{hit.title} {hit.section_path} {hit.content_text}")
@@ -496,6 +505,7 @@ class _Run:
             collection=request.spec.alias,
             intent=Intent(question.intent, self._mode, "; ".join(self._reasons)),
             hits=tuple(hits),
+            further=tuple(self._further),
             candidates=tuple(best.values()),
             record=self._trace,
             total_ms=total,
