@@ -193,6 +193,7 @@ class _Run:
         self._cosines: dict[str, float] = {}
         self._every_list: dict[str, list[Rows]] = {}
         self._further: list[Hit] = []
+        self._wordings: dict[str, Wording] = {}
         self._policy = self._choose_policy()
         self._mode = self._choose_mode()
 
@@ -391,20 +392,24 @@ class _Run:
             wanted = order[: max(len(wanted), tuning.rerank_pool)]
         self._note_found(self._every_list, wanted)
         texts = self._fetch(wanted)
-        candidates: Iterator[Hit] = (self._hit(unit, texts[unit], rankings) for unit in wanted if unit in texts)
+        units = [unit for unit in wanted if unit in texts]
+        made: dict[str, Hit] = {}
         if request.rerank and self._engine.reranker is not None:
-            candidates = iter(self._second_stage(self._engine.reranker, list(candidates)))
-        hits = self._selected(candidates, request.limit)
-        self._further = self._same_pages(candidates, hits)
-        return hits
-
-    def _same_pages(self, candidates: Iterator[Hit], hits: list[Hit]) -> list[Hit]:
-        """Returns what else was found in the documents of the hits, for what they leave of the evidence's budget."""
+            every = [self._hit(unit, texts[unit], rankings) for unit in units]
+            made = {hit.unit_id: hit for hit in self._second_stage(self._engine.reranker, every)}
+            units = [*made]
+        # Hits are made one by one, as far as they are needed.
+        rest = iter(units)
+        hits = self._selected(
+            (made.get(unit) or self._hit(unit, texts[unit], rankings) for unit in rest), request.limit
+        )
         documents = {hit.document_id for hit in hits}
-        others = (hit for hit in candidates if hit.document_id in documents)
-        found = self._selected(others, 2 * len(hits), hits)[len(hits) :]
-        self._trace.data["further"] = [hit.unit_id for hit in found]
-        return found
+        same_pages = (unit for unit in rest if str(texts[unit][0]["document_id"]) in documents)
+        others = (made.get(unit) or self._hit(unit, texts[unit], rankings) for unit in same_pages)
+        # What else was found in the documents of the hits, for what they leave of the evidence's budget.
+        self._further = self._selected(others, 2 * len(hits), hits)[len(hits) :]
+        self._trace.data["further"] = [hit.unit_id for hit in self._further]
+        return hits
 
     def _fetch(self, units: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         if not units:
@@ -451,7 +456,6 @@ class _Run:
         threshold = tuning.thresholds[request.spec.alias]
         words = content_words(self._question.text)
         kept = list(held)
-        wordings = [Wording(hit.content_text) for hit in kept]
         while len(kept) < limit and (hit := next(candidates, None)) is not None:
             cosine = self._cosines.get(hit.unit_id)
             if (cosine is None or cosine < threshold.cosine) and (
@@ -463,13 +467,9 @@ class _Run:
             if hit.score < request.min_score:
                 self._trace.drop(hit.unit_id, f"score {hit.score:.3f} below {request.min_score}")
                 continue
-            wording = Wording(hit.content_text)
-            twin = next(
-                (place for place, held in enumerate(wordings) if self._same(kept[place], hit, held, wording)), None
-            )
+            twin = next((place for place, other in enumerate(kept) if self._same(other, hit)), None)
             if twin is None:
                 kept.append(hit)
-                wordings.append(wording)
                 continue
             self._trace.drop(hit.unit_id, f"says the same as {kept[twin].unit_id}")
             place = f"{hit.repo}:{hit.file_path}"
@@ -477,11 +477,16 @@ class _Run:
                 kept[twin] = replace(kept[twin], also_at=(*kept[twin].also_at, place))
         return kept
 
-    def _same(self, kept: Hit, hit: Hit, left: Wording, right: Wording) -> bool:
+    def _same(self, kept: Hit, hit: Hit) -> bool:
         if self._question.versions and kept.version != hit.version:
             # The same sentence about two releases is two answers to a question about one of them.
             return False
-        return left.says_the_same(right, self._engine.tuning.near_duplicate)
+        return self._wording(kept).says_the_same(self._wording(hit), self._engine.tuning.near_duplicate)
+
+    def _wording(self, hit: Hit) -> Wording:
+        if hit.unit_id not in self._wordings:
+            self._wordings[hit.unit_id] = Wording(hit.content_text)
+        return self._wordings[hit.unit_id]
 
     def _result(
         self,
