@@ -26,8 +26,8 @@ from kubeflow_corpus.store.schema import DOCS, VECTOR_FIELD, collection_schema, 
 from tests.benchmarks.harness import Row
 from tests.benchmarks.material import BUDGET, DIMENSION, IDENTITY, REVISION, SOURCE, random_vectors, write_chunks
 
-ROWS = 6_000
-ROUNDS = 3
+ROWS = 4_000
+ROUNDS = 5
 LEAST = 0.85
 
 

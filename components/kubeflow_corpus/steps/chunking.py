@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.artifacts import read_documents, write_jsonl
 from kubeflow_corpus.chunking.compose import Budget
-from kubeflow_corpus.chunking.crds import collect_context
 from kubeflow_corpus.chunking.run import CHUNKER_VERSION, chunk_documents
 from kubeflow_corpus.records import Document, Skip
 from kubeflow_corpus.steps.outcomes import (
@@ -30,6 +29,9 @@ from kubeflow_corpus.steps.outcomes import (
 )
 from kubeflow_corpus.steps.progress import StepWatch, step
 from kubeflow_corpus.tokens import wordpiece_counter
+
+if TYPE_CHECKING:
+    from kubeflow_corpus.chunking.crds import CodeContext
 
 # Fewer documents are cut faster than worker processes start.
 _DOCUMENTS_WORTH_WORKERS: Final = 100
@@ -85,7 +87,7 @@ def _write_chunks(
         nonlocal removed_lines
         # A first pass over a code source: Go types explain CRDs, and of several copies of a CRD one is shown.
         every = chain(read_documents(documents / ROWS_FILE), around())
-        context = collect_context(every, repos) if collection == _CODE else None
+        context = _code_context(every, repos) if collection == _CODE else None
         chunked_documents = chunk_documents(read_documents(documents / ROWS_FILE), budget, workers, context, around())
         for chunked in watch.track(chunked_documents, "documents", total):
             details.update(chunked.counts)
@@ -98,3 +100,10 @@ def _write_chunks(
     write_jsonl(folder / SKIPS_FILE, (skip.to_dict() for skip in skips))
     counts = {"chunks": written, "removed lines": removed_lines, "truncated": details.pop("truncated", 0)}
     return {**counts, **skip_counts(skips, LEFT_OUT)}, details
+
+
+def _code_context(documents: Iterator[Document], repos: Sequence[str]) -> CodeContext:
+    # Imports a YAML parser and a Go parser, which pages and threads can do without.
+    from kubeflow_corpus.chunking.crds import collect_context
+
+    return collect_context(documents, repos)
