@@ -24,8 +24,10 @@ TOKENIZER_RESOURCE: Final = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenize
 TOKENIZER_SHA256: Final = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
 # A word, or one other visible character: WordPiece never joins across these.
-_PIECE: Final = re.compile(r"\w+|[^\w\s]")
+_WORD: Final = re.compile(r"\w+|[^\w\s]")
 _LETTERS_PER_PIECE: Final = 5
+# The same, a word in its pieces: one call counts a text.
+_PIECE: Final = re.compile(rf"\w{{1,{_LETTERS_PER_PIECE}}}|[^\w\s]")
 
 
 class TokenCounter(Protocol):
@@ -81,7 +83,7 @@ class ApproximateCounter:
 
     def count(self, text: str) -> int:
         """Returns the estimated number of tokens of one text."""
-        return sum(_pieces(word) for word in _PIECE.findall(text))
+        return len(_PIECE.findall(text))
 
     def count_many(self, texts: list[str]) -> list[int]:
         """Returns the estimated number of tokens of each text."""
@@ -90,7 +92,7 @@ class ApproximateCounter:
     def truncate(self, text: str, tokens: int) -> str:
         """Returns the longest prefix of whole words that has at most so many estimated tokens."""
         used, end = 0, 0
-        for match in _PIECE.finditer(text):
+        for match in _WORD.finditer(text):
             used += _pieces(match.group())
             if used > tokens:
                 return text[:end]
