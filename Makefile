@@ -8,6 +8,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CATALOGUE ?= tests/corpus/catalogue.yaml
 QUESTION ?= How do I install Orchard?
 
+# Processes that share the tests: half of their time is waiting for servers and child processes.
+WORKERS ?= 2
+
 .PHONY: run test check lint types bench eval lock clean contract
 
 # Indexes the sample corpus with embedded Milvus and the embedded model, then asks one question of it.
@@ -29,10 +32,10 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
 	touch $@
 
 test: lint types $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: lint types $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 # The development questions over the real sources in ../shared, where they are there; local/eval.html says what was missed.
 eval: $(VENV)/.dev
