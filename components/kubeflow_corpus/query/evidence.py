@@ -9,7 +9,7 @@ further.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -115,12 +115,10 @@ class EvidenceBuilder:
         if not hits:
             text = "\n".join([NOTHING, *(f"Note: {one_line(note)}" for note in notes)])
             return Evidence(text, tokens=self.counter.count(text))
-        room = budget - self.counter.count(head) - (LEFT_OUT_TOKENS if len(hits) > 1 else 0)
-        rooms = self._rooms(hits, room)
-        shown = [*zip(hits, rooms, strict=True), *self._more(further, room - sum(rooms))]
+        left = budget - self.counter.count(head) - (LEFT_OUT_TOKENS if len(hits) > 1 else 0)
         blocks, left_out, cut = [head], list[str](), False
         citations: list[dict[str, Any]] = []
-        for place, (hit, room) in enumerate(shown):
+        for place, (hit, room) in enumerate(self._rooms(hits, further, left)):
             label = f"c{len(citations) + 1}"
             heading = heading_of(hit)
             passage = self.passage(hit, room - self.counter.count(heading) - 4) if room else Passage("")
@@ -136,27 +134,28 @@ class EvidenceBuilder:
         text = "\n\n".join(blocks)
         return Evidence(text, tuple(citations), self.counter.count(text), cut or bool(left_out), tuple(left_out))
 
-    def _rooms(self, hits: Sequence[Hit], room: int) -> list[int]:
-        """Shares the budget: each unit what it needs up to `unit_tokens`, best first, then the rest to the cut ones."""
+    def _rooms(self, hits: Sequence[Hit], further: Sequence[Hit], room: int) -> list[tuple[Hit, int]]:
+        """Shares the budget: each unit up to `unit_tokens`, the hits before the further ones, then the rest.
+
+        The rest goes to hits that are cut: their best lines are shown already, so it comes last.
+        """
         needs = [self._need(hit, room) for hit in hits]
         rooms = []
         for need in needs:
             share = min(need, self.unit_tokens, max(room, 0))
             rooms.append(share if share >= min(need, MIN_UNIT_TOKENS) else 0)
             room -= rooms[-1]
-        for index, need in enumerate(needs):
-            more = min(need - rooms[index], max(room, 0)) if rooms[index] else 0
-            rooms[index] += more
-            room -= more
-        return rooms
-
-    def _more(self, further: Iterable[Hit], room: int) -> Iterator[tuple[Hit, int]]:
-        """Yields the further units that fit into what is left, with their share."""
+        more = []
         for hit in further:
             share = min(self._need(hit, room + 1), self.unit_tokens)
             if share <= room:
+                more.append((hit, share))
                 room -= share
-                yield hit, share
+        for index, need in enumerate(needs):
+            rest = min(need - rooms[index], max(room, 0)) if rooms[index] else 0
+            rooms[index] += rest
+            room -= rest
+        return [*zip(hits, rooms, strict=True), *more]
 
     def _need(self, hit: Hit, room: int) -> int:
         # Counting a megabyte only to learn that it does not fit would take longer than the search.
