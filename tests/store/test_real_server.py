@@ -15,6 +15,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
+@pytest.mark.lengthy
 @pytest.mark.timeout(1800)
 def test_sync_rebuild_rollback_and_keys_hold_on_a_real_server(tmp_path: Path) -> None:
     binary = os.environ.get("MILVUS_SERVER_BIN", "")

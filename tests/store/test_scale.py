@@ -59,6 +59,7 @@ with connected(Settings(milvus_uri=uri)) as client:
 
 
 @pytest.mark.slow
+@pytest.mark.lengthy
 @pytest.mark.timeout(1800)
 def test_a_large_sync_holds_neither_all_vectors_nor_all_texts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
