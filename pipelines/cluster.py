@@ -15,7 +15,7 @@ from typing import Any, Final
 import kfp_server_api
 import urllib3
 from kfp_server_api.exceptions import ApiException
-from kubeflow_corpus.errors import CorpusError, SettingsError
+from kubeflow_corpus.errors import ClusterError, SettingsError
 from kubeflow_corpus.settings import Secret
 
 HOST_VARIABLE: Final = "KF_PIPELINES_ENDPOINT"
@@ -30,12 +30,6 @@ _TIMEOUT_SECONDS: Final = 60
 # What servers say that cannot start a task whatever became of another.
 _NO_FINAL_STATUS: Final = "task final status not supported"
 _PAGE: Final = 100
-
-
-class ClusterError(CorpusError):
-    """Kubeflow Pipelines refused or failed a call."""
-
-    code = "UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True)

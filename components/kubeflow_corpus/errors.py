@@ -33,8 +33,14 @@
     ├── QueryError
     │   ├── InvalidArgument
     │   ├── UnitNotFound
-    │   └── DeadlineExceeded
+    │   ├── DeadlineExceeded
+    │   ├── RateLimited            more calls than are answered
+    │   ├── ShuttingDown           the server takes nothing new
+    │   ├── Unauthenticated        nobody knows who calls
+    │   └── PermissionDenied       the caller may not do this
     ├── EvaluationError
+    ├── KeyStoreError              the keys of sessions could not be read or kept
+    ├── ClusterError               Kubeflow Pipelines refused or failed a call
     └── RunFailed                  a run ended, and a source or a step of it failed
 """
 
@@ -268,10 +274,46 @@ class DeadlineExceeded(QueryError):
     code: ClassVar[Code] = "DEADLINE_EXCEEDED"
 
 
+class RateLimited(QueryError):
+    """The caller, or all callers together, ask more often than is answered."""
+
+    code: ClassVar[Code] = "RATE_LIMITED"
+
+
+class ShuttingDown(QueryError):
+    """The server finishes what runs and takes nothing new."""
+
+    code: ClassVar[Code] = "UNAVAILABLE"
+
+
+class Unauthenticated(QueryError):
+    """Nobody knows who calls."""
+
+    code: ClassVar[Code] = "UNAUTHENTICATED"
+
+
+class PermissionDenied(QueryError):
+    """The caller is known and may not do this."""
+
+    code: ClassVar[Code] = "PERMISSION_DENIED"
+
+
 class EvaluationError(CorpusError):
     """A question set or a baseline is wrong or does not fit."""
 
     code: ClassVar[Code] = "INVALID_ARGUMENT"
+
+
+class KeyStoreError(CorpusError):
+    """The place where keys are kept refused or failed."""
+
+    code: ClassVar[Code] = "UNAVAILABLE"
+
+
+class ClusterError(CorpusError):
+    """Kubeflow Pipelines refused or failed a call."""
+
+    code: ClassVar[Code] = "UNAVAILABLE"
 
 
 class RunFailed(CorpusError):

@@ -11,11 +11,12 @@ from typing import Any
 import jwt
 import pytest
 from kubeflow_corpus import cli
+from kubeflow_corpus.errors import KeyStoreError
 from kubeflow_corpus.issuer import stores
 from kubeflow_corpus.issuer.app import KEYS_PATH, SESSION_PATH, Keyring, build_app
 from kubeflow_corpus.issuer.keys import make_key
 from kubeflow_corpus.issuer.settings import IssuerSettings
-from kubeflow_corpus.issuer.stores import FolderStore, KeyStoreError, SecretStore
+from kubeflow_corpus.issuer.stores import FolderStore, SecretStore
 from starlette.testclient import TestClient
 
 SETTINGS = IssuerSettings(url="https://corpus.example.org")

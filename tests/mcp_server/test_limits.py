@@ -1,7 +1,8 @@
 import asyncio
 
 import pytest
-from kubeflow_corpus.mcp_server.limits import MAX_CLIENTS, Admission, RateLimited, RateLimiter, ShuttingDown
+from kubeflow_corpus.errors import RateLimited, ShuttingDown
+from kubeflow_corpus.mcp_server.limits import MAX_CLIENTS, Admission, RateLimiter
 
 
 class Clock:

@@ -9,19 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from kubeflow_corpus.errors import CorpusError, SettingsError
+from kubeflow_corpus.errors import KeyStoreError, SettingsError
 from kubeflow_corpus.issuer.keys import SUFFIX
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _TIMEOUT_SECONDS: Final = 15
 # Two rotations at once: the later one reads again and finds that nothing is left to do.
 _ATTEMPTS: Final = 3
-
-
-class KeyStoreError(CorpusError):
-    """The place where keys are kept refused or failed."""
-
-    code = "UNAVAILABLE"
 
 
 class KeyStore(Protocol):

@@ -9,22 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from kubeflow_corpus.errors import QueryError
+from kubeflow_corpus.errors import RateLimited, ShuttingDown
 
 # Clients whose buckets are remembered; the least recently seen one is forgotten first.
 MAX_CLIENTS: Final = 10_000
-
-
-class RateLimited(QueryError):
-    """The caller, or all callers together, ask more often than is answered."""
-
-    code = "RATE_LIMITED"
-
-
-class ShuttingDown(QueryError):
-    """The server finishes what runs and takes nothing new."""
-
-    code = "UNAVAILABLE"
 
 
 class TokenBucket:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from jsonschema import Draft202012Validator
 from mcp import types
 
-from kubeflow_corpus.errors import CorpusError, InvalidArgument
+from kubeflow_corpus.errors import CorpusError, InvalidArgument, PermissionDenied, Unauthenticated
 from kubeflow_corpus.mcp_server import tools
 from kubeflow_corpus.mcp_server.failures import public_code, public_text
 from kubeflow_corpus.mcp_server.limits import Admission, RateLimiter
 from kubeflow_corpus.mcp_server.metrics import Metrics
 from kubeflow_corpus.mcp_server.settings import ServerSettings
-from kubeflow_corpus.mcp_server.writing import DocumentWriter, Outcome, PermissionDenied, Unauthenticated
+from kubeflow_corpus.mcp_server.writing import DocumentWriter, Outcome
 from kubeflow_corpus.query.citations import citation_schema
 from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kubeflow_corpus.errors import InvalidArgument, QueryError, SettingsError, UnitNotFound
+from kubeflow_corpus.errors import InvalidArgument, PermissionDenied, SettingsError, UnitNotFound
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.connection import connected
 from kubeflow_corpus.store.schema import MANUAL_SOURCE, collection_spec
@@ -25,18 +25,6 @@ if TYPE_CHECKING:
     from kubeflow_corpus.store.manual import Place
 
 EMBEDDING_SECONDS: Final = 60.0
-
-
-class PermissionDenied(QueryError):
-    """The caller is known and may not do this."""
-
-    code = "PERMISSION_DENIED"
-
-
-class Unauthenticated(QueryError):
-    """Nobody knows who calls."""
-
-    code = "UNAUTHENTICATED"
 
 
 @dataclass(frozen=True, slots=True)
