@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -121,7 +121,7 @@ class SearchResult:
         collection: Alias that was searched.
         intent: What the question wants, how it was searched and why.
         hits: Units, best first.
-        further: Other units that were found in the documents of the hits: evidence shows them where there is room.
+        find_further: Returns `further`.
         record: What `trace` is made of.
         total_ms: Milliseconds of the whole search.
         filters: Filters that were applied.
@@ -138,7 +138,7 @@ class SearchResult:
     hits: tuple[Hit, ...]
     record: Trace = field(repr=False)
     total_ms: float
-    further: tuple[Hit, ...] = field(default=(), repr=False)
+    find_further: Callable[[], tuple[Hit, ...]] = field(default=tuple, repr=False, compare=False)
     filters: Mapping[str, Any] = field(default_factory=dict)
     filters_inferred: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -169,6 +169,11 @@ class SearchResult:
             # At most one for each hit: a caller who asks for one hit wants little.
             self.built[key] = self.builder.build(shown, key[0], self.notes, others[: len(shown)])
         return self.built[key]
+
+    @property
+    def further(self) -> tuple[Hit, ...]:
+        """Other units that were found in the documents of the hits: evidence shows them where there is room."""
+        return self.find_further()
 
     @property
     def trace(self) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any, Final
 
 from kubeflow_corpus.errors import (
@@ -192,7 +193,7 @@ class _Run:
         self._found: dict[str, tuple[tuple[str, ...], str]] = {}
         self._cosines: dict[str, float] = {}
         self._every_list: dict[str, list[Rows]] = {}
-        self._further: list[Hit] = []
+        self._further: Callable[[], tuple[Hit, ...]] = tuple
         self._wordings: dict[str, Wording] = {}
         self._policy = self._choose_policy()
         self._mode = self._choose_mode()
@@ -398,18 +399,30 @@ class _Run:
             every = [self._hit(unit, texts[unit], rankings) for unit in units]
             made = {hit.unit_id: hit for hit in self._second_stage(self._engine.reranker, every)}
             units = [*made]
-        # Hits are made one by one, as far as they are needed.
+        # Hits are made one by one, as far as they are needed; the rest waits for somebody who asks for the evidence.
         rest = iter(units)
         hits = self._selected(
             (made.get(unit) or self._hit(unit, texts[unit], rankings) for unit in rest), request.limit
         )
-        documents = {hit.document_id for hit in hits}
-        same_pages = (unit for unit in rest if str(texts[unit][0]["document_id"]) in documents)
-        others = (made.get(unit) or self._hit(unit, texts[unit], rankings) for unit in same_pages)
-        # What else was found in the documents of the hits, for what they leave of the evidence's budget.
-        self._further = self._selected(others, 2 * len(hits), hits)[len(hits) :]
-        self._trace.data["further"] = [hit.unit_id for hit in self._further]
+        self._further = cache(partial(self._same_pages, [*rest], texts, made, rankings, hits))
         return hits
+
+    def _same_pages(
+        self,
+        units: Sequence[str],
+        texts: Mapping[str, list[dict[str, Any]]],
+        made: Mapping[str, Hit],
+        rankings: list[Ranked],
+        hits: Sequence[Hit],
+    ) -> tuple[Hit, ...]:
+        """Returns what else was found in the documents of the hits, for what they leave of the evidence's budget."""
+        documents = {hit.document_id for hit in hits}
+        others = (
+            made.get(unit) or self._hit(unit, texts[unit], rankings)
+            for unit in units
+            if str(texts[unit][0]["document_id"]) in documents
+        )
+        return tuple(self._selected(others, 2 * len(hits), hits)[len(hits) :])
 
     def _fetch(self, units: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         if not units:
@@ -510,7 +523,7 @@ class _Run:
             collection=request.spec.alias,
             intent=Intent(question.intent, self._mode, "; ".join(self._reasons)),
             hits=tuple(hits),
-            further=tuple(self._further),
+            find_further=self._further,
             candidates=tuple(best.values()),
             record=self._trace,
             total_ms=total,
