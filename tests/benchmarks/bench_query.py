@@ -89,11 +89,17 @@ def imports(times: int) -> Row:
         "import kubeflow_corpus.query\nfrom kubeflow_corpus.query.client import CorpusClient\n"
         "print((time.perf_counter() - started) * 1000)"
     )
-    environment = {name: value for name, value in os.environ.items() if name != "MILVUS_URI"}
-    spent = [
-        float(subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True).stdout)
-        for _ in range(times)
-    ]
+    unwanted = ("MILVUS_URI", "PYTHONDONTWRITEBYTECODE")
+    with tempfile.TemporaryDirectory() as bytecode:
+        # As an installed package: compiled once, by the first of these interpreters.
+        environment = {name: value for name, value in os.environ.items() if name not in unwanted}
+        environment["PYTHONPYCACHEPREFIX"] = bytecode
+        command = [sys.executable, "-c", code]
+        spent = [
+            float(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
+            for _ in range(times + 1)
+        ]
+    spent = spent[1:]
     return Row("import of the client beyond pymilvus, p50", percentile(spent, 50), "ms", most=MOST_IMPORT_MS)
 
 
