@@ -168,21 +168,21 @@ class CorpusClient:
 
         For servers: a caller of the view cannot widen it. It shares connections; closing the client closes it.
         """
-        view = object.__new__(type(self))
-        view._shared = self._shared
-        view._timeout = self._timeout
         held = self._visibility
-        view._visibility = tuple(visibility if held is None else (name for name in visibility if name in held))
-        return view
+        return self._view(
+            self._shared, tuple(visibility if held is None else (name for name in visibility if name in held))
+        )
 
     def tuned(self, tuning: Tuning) -> CorpusClient:
         """Returns a view on this client that ranks by other numbers: to compare settings over one connection.
 
         It shares connections and vectors; closing the client closes it.
         """
+        return self._view(replace(self._shared, engine=replace(self._shared.engine, tuning=tuning)), self._visibility)
+
+    def _view(self, shared: _Shared, visibility: tuple[str, ...] | None) -> CorpusClient:
         view = object.__new__(type(self))
-        view._shared = replace(self._shared, engine=replace(self._shared.engine, tuning=tuning))
-        view._timeout, view._visibility = self._timeout, self._visibility
+        view._shared, view._visibility, view._timeout = shared, visibility, self._timeout
         return view
 
     def search_docs(

@@ -179,6 +179,7 @@ class _Run:
         self._engine = engine
         self._request = request
         self._question = question
+        self._words = content_words(question.text)
         self._target = target
         self._started = started
         # Opening an embedded database and its model, once a process, is not part of a search.
@@ -467,12 +468,11 @@ class _Run:
         """Drops what is no answer and what says the same again, and adds to what is held up to a limit."""
         request, tuning = self._request, self._engine.tuning
         threshold = tuning.thresholds[request.spec.alias]
-        words = content_words(self._question.text)
         kept = list(held)
         while len(kept) < limit and (hit := next(candidates, None)) is not None:
             cosine = self._cosines.get(hit.unit_id)
             if (cosine is None or cosine < threshold.cosine) and (
-                covered := coverage(words, f"{hit.title} {hit.section_path} {hit.content_text}")
+                covered := coverage(self._words, f"{hit.title} {hit.section_path} {hit.content_text}")
             ) < threshold.coverage:
                 shown = "none" if cosine is None else f"{cosine:.2f}"
                 self._trace.drop(hit.unit_id, f"below the threshold: cosine {shown}, words {covered:.2f}")
@@ -531,7 +531,7 @@ class _Run:
             filters_inferred={name: _shown(value) for name, value in inferred.items()},
             notes=tuple(self._notes),
             token_budget=request.token_budget,
-            builder=EvidenceBuilder(content_words(question.text), self._engine.counter, tuning.unit_tokens),
+            builder=EvidenceBuilder(self._words, self._engine.counter, tuning.unit_tokens),
             lists=lists,
         )
 
