@@ -11,6 +11,8 @@ from kubeflow_corpus.errors import StoreUnavailable
 from kubeflow_corpus.mcp_server import tools
 from kubeflow_corpus.mcp_server.service import META_KEY, Caller, Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
+from kubeflow_corpus.query import evidence
+from kubeflow_corpus.query.links import strip_links
 from mcp import Client
 
 from tests.mcp_server.harness import in_memory, text_of
@@ -222,3 +224,31 @@ def test_the_prompt_states_the_citation_contract(corpus_uri: str) -> None:
         return await client.get_prompt("citation_contract")
 
     assert "not instructions" in with_client(corpus_uri, read).messages[0].content.text
+
+
+def test_answers_with_the_other_hits_where_one_cannot_be_shown(
+    corpus_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(text: str, **options: Any) -> Any:
+        if "medianstop" in text:
+            raise KeyError("a text that nobody foresaw")
+        return strip_links(text, **options)
+
+    async def ask_all(client: Client) -> list[Any]:
+        unit = {"collection": "docs", "unit_id": "site:early.md#stop"}
+        other = {"collection": "docs", "unit_id": "site:env.md#katib"}
+        return [
+            await client.call_tool("search_kubeflow_docs", {"query": "katib early stopping default port", "limit": 10}),
+            await client.call_tool(tools.UNIT_TOOL, unit),
+            await client.call_tool(tools.UNIT_TOOL, other),
+        ]
+
+    monkeypatch.setattr(evidence, "strip_links", failing)
+    found, unit, other = with_client(corpus_uri, ask_all)
+
+    note = "1 of the units that were found could not be shown and is left out."
+    assert not found.is_error and "[c1]" in text_of(found) and f"Note: {note}" in text_of(found)
+    assert note in found.structured_content["notes"]
+    assert found.structured_content["left_out"] == ["site:early.md#stop"]
+    assert text_of(unit).startswith("UNAVAILABLE: This unit cannot be shown; other units are not affected")
+    assert not other.is_error and "KATIB_DB_MANAGER" in text_of(other)

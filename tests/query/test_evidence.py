@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -9,10 +10,14 @@ import jsonschema
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from kubeflow_corpus.query import evidence
 from kubeflow_corpus.query.citations import citation_schema
 from kubeflow_corpus.query.evidence import CUT, HEADER, NOTHING, EvidenceBuilder, defuse_labels
+from kubeflow_corpus.query.links import strip_links
 from kubeflow_corpus.query.results import Hit
 from kubeflow_corpus.tokens import ApproximateCounter
+
+from tests.query.letters import in_other_letters
 
 
 def hit(*texts: str, unit: str = "u", title: str = "Title", matched: tuple[str, ...] = (), **fields: Any) -> Hit:
@@ -170,3 +175,66 @@ def test_a_long_thread_shows_its_fix_even_where_the_fix_shares_no_word_with_the_
 
     assert "FailedScheduling" in block.text
     assert "Set a toleration." in block.text
+
+
+class Defect(EvidenceBuilder):
+    """Fails as a defect would, for texts that hold a word."""
+
+    def passage(self, hit: Hit, room: int) -> Any:
+        if "poison" in hit.content_text:
+            raise KeyError("a text that nobody foresaw")
+        return EvidenceBuilder.passage(self, hit, room)
+
+
+def test_leaves_out_a_hit_that_cannot_be_shown_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    hits = [hit("one"), hit("poison", unit="bad"), hit("three", unit="w")]
+    block = Defect().build(hits, 500, ["A note."], [hit("poison", unit="worse"), hit("further", unit="x")])
+
+    assert re.findall(r"^\[(c\d+)\].*\n(.*)", block.text, re.MULTILINE) == [
+        ("c1", "one"), ("c2", "three"), ("c3", "further"),
+    ]  # fmt: skip
+    assert [cited["unit_id"] for cited in block.citations] == ["u", "w", "x"]
+    assert block.left_out == ("bad",) and block.truncated
+    assert block.notes == ("A note.", "1 of the units that were found could not be shown and is left out.")
+    assert all(f"Note: {note}" in block.text for note in block.notes)
+    assert [json.loads(record.getMessage())["unit_id"] for record in caplog.records] == ["bad", "worse"]
+
+
+@pytest.mark.parametrize("field", ["title", "section"])
+def test_leaves_out_a_hit_whose_heading_cannot_be_shown(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(text: str, **options: Any) -> Any:
+        if "poison" in text:
+            raise RecursionError
+        return strip_links(text, **options)
+
+    monkeypatch.setattr(evidence, "strip_links", failing)
+    bad = hit("words", unit="bad", **{field: "poison"})
+    block = builder().build([bad, hit("one")], 500)
+
+    assert block.left_out == ("bad",) and "[c1] Title\none" in block.text
+
+
+def test_does_not_say_that_nothing_was_found_where_nothing_can_be_shown() -> None:
+    block = Defect().build([hit("poison"), hit("poison", unit="v")], 500)
+
+    assert NOTHING not in block.text and "Note: 2 of the units that were found could not be shown" in block.text
+    assert block.left_out == ("u", "v") and block.citations == ()
+
+
+@given(st.integers(100, 400), st.sets(st.integers(0, 7)))
+def test_keeps_the_budget_whatever_cannot_be_shown(budget: int, bad: set[int]) -> None:
+    hits = [hit("poison " * 30 if n in bad else "words " * 40, unit=f"u{n}") for n in range(8)]
+    block = Defect().build(hits, budget)
+
+    assert block.tokens <= budget
+    shown = {cited["unit_id"] for cited in block.citations}
+    assert shown.isdisjoint(f"u{n}" for n in bad) and shown | set(block.left_out) == {found.unit_id for found in hits}
+
+
+@given(in_other_letters(st.text("&;[]()<>:/ \n%abcdefghijklmnopqrstuvwxyz", max_size=60)))
+@example("&l\u017fqb;")
+@example("&per\u0130od;")
+def test_shows_a_text_in_letters_of_any_case_and_kind(text: str) -> None:
+    block = builder("k\u017f").build([hit(f"words {text}", title=f"t {text}", section=text)], 500)
+
+    assert block.left_out == () and len(block.citations) == 1

@@ -11,8 +11,11 @@ from urllib.parse import unquote
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kubeflow_corpus.query.links import remove_hidden, strip_links
+from kubeflow_corpus.query.links import _NAMED, remove_hidden, strip_links
 
+from tests.query.letters import LOOKALIKES, in_other_letters
+
+ENTITIES = sorted(_NAMED)
 ZERO = "\u200b"
 _SEEN = re.compile(r"(?:https?|s?ftp)://|mailto:\S|www\d?\.\w|hack\.example|\]\(|\bhref\s*=|\bsrc\s*=", re.IGNORECASE)
 
@@ -249,3 +252,29 @@ def test_over_any_text_no_link_is_left_and_stripping_twice_is_stripping_once(tex
 def test_a_hostile_megabyte_comes_to_an_end(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
     assert len(strip_links(text).text) <= len(text) * 2
+
+
+@given(
+    st.lists(
+        st.one_of(
+            in_other_letters(st.sampled_from(ENTITIES)).map(lambda name: f"&{name};"),
+            in_other_letters(st.sampled_from(["https://hack.example", "mailto:a@b.example", "<javascript:x>"])),
+            in_other_letters(st.sampled_from(["\\x68", "%68ttp", "&#x68;", "<a href=x>", "[a](docs/x.md)"])),
+            st.sampled_from([" ", "amp;", "//", "\n"]),
+        ),
+        max_size=8,
+    ).map("".join)
+)
+def test_reads_names_in_letters_of_any_case_and_kind(text: str) -> None:
+    once = strip_links(text).text
+
+    assert strip_links(once).text == once
+
+
+@pytest.mark.parametrize("name", ENTITIES)
+def test_takes_a_name_for_an_entity_in_plain_letters_only(name: str) -> None:
+    for place, letter in enumerate(name):
+        for other in LOOKALIKES[letter]:
+            if not other.isascii():
+                text = f"&{name[:place]}{other}{name[place + 1 :]};"
+                assert strip_links(text).text == remove_hidden(text)

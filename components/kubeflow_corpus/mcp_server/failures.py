@@ -30,6 +30,8 @@ _GENERIC: Final = {
 _BY_KIND: Final[dict[type[CorpusError], str]] = {
     LeaseHeld: "An ingestion run, or another call, is writing this collection. Nothing was written: try again in some "
     "minutes",
+    QueryError: "This unit cannot be shown; other units are not affected. Read it at the url of its citation, and tell "
+    "the operator of the server its unit_id",
     CollectionNotFound: "This collection is not served yet. Its operator must run the ingestion",
 }
 

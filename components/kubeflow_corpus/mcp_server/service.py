@@ -371,7 +371,7 @@ def _structured(result: SearchResult) -> dict[str, Any]:
         "facets": {name: dict(counts) for name, counts in result.facets.items()},
         "truncated": block.truncated,
         "left_out": list(block.left_out),
-        "notes": list(result.notes),
+        "notes": list(block.notes),
     }
 
 

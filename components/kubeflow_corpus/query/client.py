@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from kubeflow_corpus.embedding.embedder import Embedder
-from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExceeded, UnitNotFound
+from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExceeded, QueryError, UnitNotFound
 from kubeflow_corpus.query.citations import citation
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.evidence import HEADER, EvidenceBuilder, heading_of
@@ -32,7 +32,7 @@ from kubeflow_corpus.query.reader import Reader, Target
 from kubeflow_corpus.query.rerank import Reranker
 from kubeflow_corpus.query.results import Hit, SearchResult
 from kubeflow_corpus.query.search import Engine, Request
-from kubeflow_corpus.query.trace import log_failure
+from kubeflow_corpus.query.trace import log_failure, log_unshown
 from kubeflow_corpus.query.tuning import (
     DEFAULT_LIMIT,
     DEFAULT_TIMEOUT_SECONDS,
@@ -309,6 +309,7 @@ class CorpusClient:
 
         Raises:
             UnitNotFound: There is no such unit, or it may not be seen.
+            QueryError: This unit cannot be shown; others are not affected.
         """
         return self._in_turn(lambda: self._unit(unit_id, collection, token_budget))
 
@@ -435,7 +436,18 @@ class CorpusClient:
         spec, rows = self._rows(_keys_filter("unit_id", [unit_id]), collection)
         if not rows:
             raise _no_unit(unit_id)
-        hit = _hit(spec, rows)
+        try:
+            return self._whole(_hit(spec, rows), token_budget)
+        except Exception as error:
+            # A text that we do not foresee is a defect of ours, and no reason for an error that names nothing.
+            log_unshown(unit_id, error)
+            raise QueryError(
+                f"The unit {unit_id[:200]!r} is held, but it cannot be shown",
+                remedy="Other units are not affected. Read it at the address of its citation; the log says why",
+                unit_id=unit_id[:200],
+            ) from error
+
+    def _whole(self, hit: Hit, token_budget: int) -> SourceUnit:
         builder = EvidenceBuilder(counter=self._shared.engine.counter)
         passage = builder.passage(hit, token_budget)
         text = f"{HEADER}\n\n[c1] {heading_of(hit)}\n{passage.text}"

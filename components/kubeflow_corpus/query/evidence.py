@@ -9,12 +9,14 @@ further.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.query.citations import citation
 from kubeflow_corpus.query.links import Stripped, remove_hidden, strip_links
+from kubeflow_corpus.query.trace import log_unshown
 from kubeflow_corpus.query.tuning import DEFAULT_TUNING
 from kubeflow_corpus.tokens import ApproximateCounter, TokenCounter
 
@@ -61,7 +63,8 @@ class Evidence:
         citations: One for each label, in the same order.
         tokens: Estimated tokens of the text.
         truncated: Whether something of the hits is not in it.
-        left_out: Units that found no room at all.
+        left_out: Units that found no room at all, or that could not be shown.
+        notes: Lines of the text that a reader must know.
     """
 
     text: str
@@ -69,6 +72,7 @@ class Evidence:
     tokens: int = 0
     truncated: bool = False
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,41 +109,70 @@ class EvidenceBuilder:
     ) -> Evidence:
         """Returns the evidence of hits, best first.
 
+        A unit that cannot be shown is left out, said in a note and logged: one text that we did not foresee must not
+        take the answer from everybody whose question finds it.
+
         Args:
             hits: Units, best first.
             budget: Tokens of the whole text.
             notes: Lines that a reader must know, such as a relaxed filter.
             further: Units for what the hits leave of the budget, best first; they are no part of `left_out`.
         """
-        head = "\n".join([HEADER, *(f"Note: {one_line(note)}" for note in notes)])
+        given, failed = tuple(notes), set[str]()
+        while True:
+            sound, others = ([hit for hit in found if hit.unit_id not in failed] for found in (hits, further))
+            lost = tuple(hit.unit_id for hit in hits if hit.unit_id in failed)
+            said = (*given, _unshown(len(lost))) if lost else given
+            known = len(failed)
+            block = self._build(sound, budget, said, others, failed, nothing=not hits)
+            if len(failed) == known:
+                left_out = (*lost, *block.left_out)
+                return replace(block, truncated=block.truncated or bool(lost), left_out=left_out, notes=said)
+
+    def _build(
+        self,
+        hits: Sequence[Hit],
+        budget: int,
+        notes: Sequence[str],
+        further: Sequence[Hit],
+        failed: set[str],
+        *,
+        nothing: bool,
+    ) -> Evidence:
+        """Returns the evidence of hits, and adds to `failed` those that cannot be shown: it is then to be built anew.
+
+        What they would have taken of the budget belongs to the others, and the note about them needs room too.
+        """
+        head = "\n".join([NOTHING if nothing else HEADER, *(f"Note: {one_line(note)}" for note in notes)])
         if not hits:
-            text = "\n".join([NOTHING, *(f"Note: {one_line(note)}" for note in notes)])
-            return Evidence(text, tokens=self.counter.count(text))
+            return Evidence(head, tokens=self.counter.count(head))
         left = budget - self.counter.count(head) - (LEFT_OUT_TOKENS if len(hits) > 1 else 0)
         blocks, left_out, cut = [head], list[str](), False
         citations: list[dict[str, Any]] = []
-        for place, (hit, room) in enumerate(self._rooms(hits, further, left)):
+        for place, (hit, room) in enumerate(self._rooms(hits, further, left, failed)):
             label = f"c{len(citations) + 1}"
-            heading = heading_of(hit)
-            passage = self.passage(hit, room - self.counter.count(heading) - 4) if room else Passage("")
             is_hit = place < len(hits)
-            if not passage.text:
-                left_out += [hit.unit_id] if is_hit else []
-                continue
-            blocks.append(f"[{label}] {heading}\n{passage.text}")
-            citations.append(citation(hit, label, passage.links))
-            cut = cut or passage.cut and is_hit
+            with _noting(hit, failed):
+                heading = heading_of(hit)
+                passage = self.passage(hit, room - self.counter.count(heading) - 4) if room else Passage("")
+                if not passage.text:
+                    left_out += [hit.unit_id] if is_hit else []
+                    continue
+                cited = citation(hit, label, passage.links)
+                blocks.append(f"[{label}] {heading}\n{passage.text}")
+                citations.append(cited)
+                cut = cut or passage.cut and is_hit
         if left_out:
             blocks.append(f"{len(left_out)} more found, left out for length.")
         text = "\n\n".join(blocks)
         return Evidence(text, tuple(citations), self.counter.count(text), cut or bool(left_out), tuple(left_out))
 
-    def _rooms(self, hits: Sequence[Hit], further: Sequence[Hit], room: int) -> list[tuple[Hit, int]]:
+    def _rooms(self, hits: Sequence[Hit], further: Sequence[Hit], room: int, failed: set[str]) -> list[tuple[Hit, int]]:
         """Shares the budget: each unit up to `unit_tokens`, the hits before the further ones, then the rest.
 
         The rest goes to hits that are cut: their best lines are shown already, so it comes last.
         """
-        needs = [self._need(hit, room) for hit in hits]
+        needs = [self._need(hit, room, failed) for hit in hits]
         rooms = []
         for need in needs:
             share = min(need, self.unit_tokens, max(room, 0))
@@ -147,7 +180,7 @@ class EvidenceBuilder:
             room -= rooms[-1]
         more = []
         for hit in further:
-            share = min(self._need(hit, room + 1), self.unit_tokens)
+            share = min(self._need(hit, room + 1, failed), self.unit_tokens)
             if share <= room:
                 more.append((hit, share))
                 room -= share
@@ -157,11 +190,13 @@ class EvidenceBuilder:
             room -= rest
         return [*zip(hits, rooms, strict=True), *more]
 
-    def _need(self, hit: Hit, room: int) -> int:
+    def _need(self, hit: Hit, room: int, failed: set[str]) -> int:
         # Counting a megabyte only to learn that it does not fit would take longer than the search.
         if len(hit.content_text) > room * MAX_TOKEN_CHARACTERS:
             return room
-        return self.counter.count(hit.content_text) + self.counter.count(heading_of(hit)) + 8
+        with _noting(hit, failed):
+            return self.counter.count(hit.content_text) + self.counter.count(heading_of(hit)) + 8
+        return 0
 
     def passage(self, hit: Hit, room: int) -> Passage:
         """Returns what is shown of a unit within so many tokens."""
@@ -289,6 +324,20 @@ class EvidenceBuilder:
     def _clean(text: str, base: str, code: bool) -> Stripped:
         stripped = strip_links(text, base=base, code=code)
         return Stripped(defuse_labels(_tidy(stripped.text)), stripped.links)
+
+
+@contextmanager
+def _noting(hit: Hit, failed: set[str]) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if hit.unit_id not in failed:
+            log_unshown(hit.unit_id, error)
+        failed.add(hit.unit_id)
+
+
+def _unshown(count: int) -> str:
+    return f"{count} of the units that were found could not be shown and {'is' if count == 1 else 'are'} left out."
 
 
 def _links(parts: Iterable[Stripped]) -> tuple[str, ...]:

@@ -46,7 +46,8 @@ _ENCODED: Final = re.compile(
     r"&(?:amp;){0,3}(?:\#x0{0,7}([0-9a-f]{2,6});?|\#0{0,7}([0-9]{2,7});?|(colon|sol|period|bsol|num|lpar|rpar|lsqb|lbrack|rsqb"
     r"|rbrack|commat|lowbar|Tab|NewLine|shy|ZeroWidthSpace|nbsp);)"
     r"|%(?:25){0,3}([2-7][0-9a-f])|\\u00([2-7][0-9a-f])|\\x([2-7][0-9a-f])|\\([/:.@])",
-    re.IGNORECASE,
+    # Where the case is ignored, U+017F is an `s` too, and U+0130 an `i`; names of entities are ASCII.
+    re.IGNORECASE | re.ASCII,
 )
 _URL_REST: Final = r"(?:<[\w.\- ]{1,60}>|\$\([\w.\- ]{1,60}\)|[^\s<>\"'`|\u3000-\u303f\uff08-\uff0c\uff1b])*"
 _BARE: Final = re.compile(

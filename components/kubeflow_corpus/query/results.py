@@ -197,7 +197,7 @@ class SearchResult:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Units that found no room in the default evidence."""
+        """Units that found no room in the default evidence, or that could not be shown."""
         return self.evidence_block().left_out
 
     def ranked_lists(self) -> dict[str, tuple[Row, ...]]:
@@ -219,7 +219,7 @@ class SearchResult:
             "facets": self.facets,
             "filters": dict(self.filters),
             "filters_inferred": dict(self.filters_inferred),
-            "notes": list(self.notes),
+            "notes": list(block.notes),
             "trace": dict(self.trace),
             "total_ms": round(self.total_ms, 2),
         }

@@ -120,6 +120,12 @@ def _fused(ranking: Ranked) -> list[dict[str, Any]]:
     ]
 
 
+def log_unshown(unit_id: str, error: Exception) -> None:
+    """Logs that a unit was found and could not be shown: a defect, so with its traceback."""
+    event = {"event": "unit_not_shown", "unit_id": unit_id, "error": type(error).__name__}
+    LOGGER.warning(json.dumps(event), extra={"event": event}, exc_info=error)
+
+
 def log_failure(request_id: str, collection: str, code: str, total_ms: float) -> None:
     """Logs a search that failed: its code and how long it took."""
     event = {"event": "search_failed", "request_id": request_id, "collection": collection, "code": code}
