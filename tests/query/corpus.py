@@ -257,6 +257,40 @@ def everything() -> list[tuple[CollectionSpec, list[Chunk]]]:
             ((DOCS, docs_chunks()), (ISSUES, issue_chunks()), (CODE, code_chunks()))]  # fmt: skip
 
 
+def public() -> list[tuple[CollectionSpec, list[Chunk]]]:
+    """The three collections as if no group had ever written anything."""
+    return [(spec, [part for part in chunks if not part.visibility]) for spec, chunks in everything()]
+
+
+def with_rows_of(*groups: str) -> list[tuple[CollectionSpec, list[Chunk]]]:
+    """The public collections, and rows of groups in each of them: newer than all others, with names of their own."""
+    return [
+        (spec, chunks + sealed([_of_group(spec, group, number) for group in groups for number in range(3)]))
+        for spec, chunks in public()
+    ]
+
+
+def _of_group(spec: CollectionSpec, group: str, number: int) -> Chunk:
+    # Among the values are some that public rows hold as well, so that counts tell too.
+    own: dict[str, dict[str, Any]] = {
+        DOCS.alias: {"doc_type": "docs", "release_date": "2031-01-01"},
+        ISSUES.alias: {
+            "issue_number": 900 + number, "state": "open", "state_reason": f"{group}-reason",
+            "labels": (f"{group}-label", "kind/bug"), "created_at": "2031-01-01T00:00:00Z", "resolved": True,
+        },
+        CODE.alias: {
+            "kind": f"{group}Kind", "language": f"{group}-language", "symbol": f"{group}Symbol",
+            "api_version": f"{group}/v1", "resource_name": f"{group}-name",
+        },
+    }  # fmt: skip
+    made = chunk(
+        f"manual:{group}-{number}#one", f"The secret of {group} is its caching number {number}.",
+        title=f"Secret of {group}", source_type=spec.source_types[0], visibility=group, repo=f"{group}/manual",
+        path=f"{group}-{number}.md", area=["spark", "katib"], version=["9.9"], **own[spec.alias],
+    )  # fmt: skip
+    return replace(made, source=f"manual-{group}", updated_at="2031-01-01T00:00:00Z")
+
+
 def sealed(chunks: list[Chunk]) -> list[Chunk]:
     documents: dict[str, list[Chunk]] = {}
     for part in chunks:

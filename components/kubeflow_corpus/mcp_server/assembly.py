@@ -1,10 +1,12 @@
-"""Puts the service together: the client, what its collections hold, and the state that the status resource reads."""
+"""Puts the service together: the client, what its collections hold, and the state that the status resource reads.
+
+Tool descriptions and the status are the same for every caller, so they are made of public rows only.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.errors import CorpusError
@@ -23,15 +25,16 @@ SHOWN_VALUES: Final = 40
 
 
 async def known_values(client: AsyncCorpusClient) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Returns, for each tool and filter, the values that the live corpus holds, the most frequent first.
+    """Returns, for each tool and filter, the values that public rows of the live corpus hold, the most frequent first.
 
     A corpus that cannot be asked is no reason not to start: the descriptions then name what the project knows.
     """
     known: dict[str, dict[str, tuple[str, ...]]] = {}
+    public = client.scoped(())
     for tool in tools.SEARCH_TOOLS:
         for name in tool.filters:
             try:
-                counts = await client.known_values(ALIASES[tool.collection], name)
+                counts = await public.known_values(ALIASES[tool.collection], name)
             except CorpusError as error:
                 LOGGER.warning("the values of %s are not known: %s", name, error)
                 break
@@ -53,15 +56,10 @@ class StatusReader:
         return await asyncio.to_thread(self._read)
 
     def _read(self) -> list[dict[str, Any]]:
+        from kubeflow_corpus.mcp_server.status import public_status
         from kubeflow_corpus.store.connection import connect, store_errors
-        from kubeflow_corpus.store.status import collect_status
 
         with store_errors("Milvus"):
             if self._client is None:
                 self._client = connect(self._settings)
-            return [_public(state) for state in collect_status(self._client, self._settings.collection_prefix)]
-
-
-def _public(state: Mapping[str, Any]) -> dict[str, Any]:
-    # Who writes, and on which machine, is for operators.
-    return {name: value for name, value in state.items() if name != "writer"}
+            return public_status(self._client, self._settings.collection_prefix)

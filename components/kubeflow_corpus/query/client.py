@@ -26,7 +26,7 @@ from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExce
 from kubeflow_corpus.query.citations import citation
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.evidence import HEADER, EvidenceBuilder, heading_of
-from kubeflow_corpus.query.filters import expression, validated
+from kubeflow_corpus.query.filters import expression, groups_of, validated
 from kubeflow_corpus.query.intent import read
 from kubeflow_corpus.query.reader import Reader, Target
 from kubeflow_corpus.query.rerank import Reranker
@@ -59,6 +59,8 @@ MAX_CONCURRENT: Final = 8
 QUEUE_SECONDS: Final = 60.0
 # What `get_unit` gives unless told otherwise: a whole section or thread, most of a CRD.
 UNIT_TOKEN_BUDGET: Final = 8_000
+# Known values are remembered by version, field and groups; callers of many groups must not fill the memory.
+REMEMBERED_VALUES: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class _Shared:
     engine: Engine
     pool: ThreadPoolExecutor
     turns: threading.BoundedSemaphore
-    values: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+    values: dict[tuple[str, str, tuple[str, ...] | None], dict[str, int]] = field(default_factory=dict)
     owns_embedder: bool = True
 
 
@@ -126,6 +128,8 @@ class CorpusClient:
         max_concurrent: int = MAX_CONCURRENT,
         reader: Reader | None = None,
     ) -> None:
+        # A wrong argument is refused before anything is opened.
+        self._visibility = groups_of(visibility)
         given = settings or Settings()
         if milvus_uri:
             given = replace(given, milvus_uri=milvus_uri)
@@ -147,7 +151,6 @@ class CorpusClient:
             preload=embedder is None and not given.embeddings_url,
         )
         self._shared = _Shared(engine, pool, threading.BoundedSemaphore(max_concurrent), owns_embedder=embedder is None)
-        self._visibility = None if visibility is None else tuple(visibility)
         self._timeout = timeout
 
     @classmethod
@@ -167,11 +170,15 @@ class CorpusClient:
         """Returns a view on this client that sees public rows and those of the given groups only.
 
         For servers: a caller of the view cannot widen it. It shares connections; closing the client closes it.
+
+        Args:
+            visibility: Groups; none at all is the public rows alone.
+
+        Raises:
+            TypeError: It is one text instead of a list of groups.
         """
-        held = self._visibility
-        return self._view(
-            self._shared, tuple(visibility if held is None else (name for name in visibility if name in held))
-        )
+        held, asked = self._visibility, groups_of(visibility) or ()
+        return self._view(self._shared, asked if held is None else tuple(name for name in asked if name in held))
 
     def tuned(self, tuning: Tuning) -> CorpusClient:
         """Returns a view on this client that ranks by other numbers: to compare settings over one connection.
@@ -328,22 +335,28 @@ class CorpusClient:
         return self._in_turn(lambda: self._neighbours(unit_id, before, after, collection))
 
     def known_values(self, collection: str, name: str, *, timeout: float = 30.0) -> dict[str, int]:
-        """Returns the values of a field with their row counts: what a filter can ask for.
+        """Returns the values of a field with their row counts, of the rows that this client or view may see.
+
+        It is what a filter can ask for.
 
         Args:
             collection: Alias.
             name: Field, such as ``kind`` or ``version``.
-            timeout: Seconds; the whole field is read once for each version of the collection.
+            timeout: Seconds; the whole field is read once for each version of the collection and each set of groups.
         """
         spec = collection_spec(collection)
         validated(spec, {name: None})
         deadline = Deadline(timeout)
         reader = self._shared.engine.reader
         target = reader.target(spec, deadline)
-        key = (target.name, name)
-        if key not in self._shared.values:
-            self._shared.values[key] = reader.distinct(target, name, deadline)
-        return dict(self._shared.values[key])
+        remembered, key = self._shared.values, (target.name, name, self._visibility)
+        values = remembered.get(key)
+        if values is None:
+            values = reader.distinct(target, name, expression({}, self._visibility), deadline)
+            if len(remembered) >= REMEMBERED_VALUES:
+                remembered.clear()
+            remembered[key] = values
+        return dict(values)
 
     def properties(self, collection: str) -> dict[str, str]:
         """Returns what the served version records of itself: model, chunker, heads of its sources.

@@ -9,7 +9,16 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from kubeflow_corpus.errors import InvalidArgument
-from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES, CollectionSpec, keys_filter, strip_controls, text_literal
+from kubeflow_corpus.store.schema import (
+    CODE,
+    DOCS,
+    HIDDEN,
+    ISSUES,
+    CollectionSpec,
+    keys_filter,
+    strip_controls,
+    text_literal,
+)
 from kubeflow_corpus.terms import PRODUCT_AREAS, version_precisions
 
 Operator = Literal["in", "array_any", "array_all", "after", "before", "flag"]
@@ -18,6 +27,8 @@ FilterValue = str | bool | tuple[str, ...]
 # Values of one filter; an expression with more is a mistake of the caller.
 MAX_VALUES: Final = 100
 MAX_VALUE_BYTES: Final = 1_024
+# What the field `visibility` of a row holds that everybody may see.
+PUBLIC: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +102,38 @@ def validated(spec: CollectionSpec, given: Mapping[str, Any]) -> dict[str, Filte
     }
 
 
+def groups_of(visibility: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Returns the groups of a caller in one spelling, so that equal rights are equal keys; None sees every row.
+
+    Raises:
+        TypeError: It is one text, whose letters would each be taken for a group, or a group is no text.
+    """
+    if visibility is None:
+        return None
+    if isinstance(visibility, (str, bytes)):
+        raise TypeError(f"visibility is one text, {_shown(visibility)}. Give a list of groups: [{_shown(visibility)}]")
+    groups = tuple(visibility)
+    for group in groups:
+        if not isinstance(group, str):
+            raise TypeError(f"A group of visibility is {_shown(group)}. Give the names of the groups as texts")
+    return tuple(sorted({*groups} - {PUBLIC, HIDDEN}))
+
+
+def visible(groups: Iterable[str] | None) -> str:
+    """Returns the Milvus expression of the rows that a caller may know of: the one place that says what is public.
+
+    Everything that is read for a caller goes through it: hits, units, known values, counts.
+
+    Args:
+        groups: Groups whose rows may be seen beside the public ones; empty is the public rows alone, and None is every
+            row but those that were deleted softly.
+    """
+    named = groups_of(groups)
+    if named is None:
+        return f"visibility != {text_literal(HIDDEN)}"
+    return keys_filter("visibility", [PUBLIC, *named])
+
+
 def expression(filters: Mapping[str, FilterValue], visibility: Iterable[str] | None = None) -> str:
     """Returns the Milvus expression of validated filters; empty where nothing is filtered.
 
@@ -100,7 +143,7 @@ def expression(filters: Mapping[str, FilterValue], visibility: Iterable[str] | N
     """
     terms = [_term(FILTERS[name], value) for name, value in filters.items()]
     if visibility is not None:
-        terms.append(keys_filter("visibility", ["", *visibility]))
+        terms.append(visible(visibility))
     return " and ".join(terms)
 
 

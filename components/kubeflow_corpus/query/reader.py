@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExceeded, StoreError, StoreUnavailable
 from kubeflow_corpus.query.deadline import Deadline
+from kubeflow_corpus.query.filters import visible
 from kubeflow_corpus.query.fusion import Rows
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.connection import check_embedded_path, disconnect, open_client, translated
 from kubeflow_corpus.store.schema import (
     DENSE_METRIC,
-    HIDDEN,
     SPARSE_FIELD,
     SPARSE_METRIC,
     VECTOR_FIELD,
     CollectionSpec,
     served_name,
-    text_literal,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +51,8 @@ _NOT_LOADED: Final = ("not loaded", "not fully loaded", "collection not load", "
 _PAUSE_SECONDS: Final = 0.05
 # Calls under way at once: two lists for each search of a client, and those that a hanging server still holds.
 _MOST_CALLS: Final = 32
-_SHOWN: Final = f"visibility != {text_literal(HIDDEN)}"
+# Whoever reads: rows that were deleted softly are not there.
+_SHOWN: Final = visible(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +179,13 @@ class Reader:
 
         return [row for row in self._call(target.name, deadline, "fetch", query)]
 
-    def distinct(self, target: Target, field: str, deadline: Deadline) -> dict[str, int]:
-        """Returns the values of a field with their row counts, the most frequent first."""
+    def distinct(self, target: Target, field: str, expression: str, deadline: Deadline) -> dict[str, int]:
+        """Returns the values of a field among the rows that an expression matches, with their counts, most first."""
 
         def count(client: MilvusClient, timeout: float) -> dict[str, int]:
             counts: dict[str, int] = {}
             iterator = client.query_iterator(
-                target.name, batch_size=4_000, filter=_SHOWN, output_fields=[field], timeout=timeout
+                target.name, batch_size=4_000, filter=_shown(expression), output_fields=[field], timeout=timeout
             )
             try:
                 while rows := iterator.next():
@@ -340,7 +340,7 @@ class Reader:
 
 
 def _shown(expression: str) -> str:
-    """Adds to an expression what every read has in common: rows that were deleted softly are not there."""
+    """Adds to an expression what every read has in common."""
     return f"{expression} and {_SHOWN}" if expression else _SHOWN
 
 
