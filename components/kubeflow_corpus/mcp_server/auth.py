@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
+import logging
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +16,7 @@ from kubeflow_corpus.mcp_server.settings import ALGORITHMS, ServerSettings
 if TYPE_CHECKING:
     from jwt import PyJWKClient
 
+LOGGER: Final = logging.getLogger("kubeflow_corpus.mcp")
 KEY_SECONDS: Final = 300
 KEY_TIMEOUT: Final = 3.0
 LEEWAY_SECONDS: Final = 10
@@ -52,27 +55,36 @@ class JwtVerifier:
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Returns who the token stands for, or None for a token that is forged, expired or meant for another."""
+        try:
+            return self._access(await self._claims(token))
+        except Exception as error:
+            # Not the errors of the library alone: a token whose algorithm is of another family than its key, or whose
+            # parts are nested without end, makes parsers below it fail in ways of their own. It proves nothing.
+            _log_refused(error)
+            return None
+
+    async def _claims(self, token: str) -> dict[str, Any]:
         import jwt
 
         if len(token) > MAX_TOKEN_CHARACTERS:
-            return None
-        try:
-            key = await self._key(token)
-            if key is None:
-                return None
-            claims: dict[str, Any] = jwt.decode(
-                token,
-                key,
-                algorithms=list(ALGORITHMS),
-                audience=self._audience,
-                issuer=self._issuer,
-                leeway=LEEWAY_SECONDS,
-                options={"require": ["exp", "iss", "aud", "sub"]},
-            )
-        except (jwt.PyJWTError, ValueError):
-            return None
+            raise jwt.InvalidTokenError("too long")
+        key = await self._key(token)
+        if key is None:
+            raise jwt.InvalidKeyError("no key of this id is published")
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=list(ALGORITHMS),
+            audience=self._audience,
+            issuer=self._issuer,
+            leeway=LEEWAY_SECONDS,
+            options={"require": ["exp", "iss", "aud", "sub"]},
+        )
         if not claims["sub"]:
-            return None
+            raise jwt.InvalidTokenError("no subject")
+        return claims
+
+    def _access(self, claims: dict[str, Any]) -> AccessToken:
         return AccessToken(
             token="",
             client_id=str(claims["sub"]),
@@ -101,6 +113,12 @@ class JwtVerifier:
     @staticmethod
     def _match(keys: list[Any], header: dict[str, Any]) -> Any:
         return next((key.key for key in keys if key.key_id == header.get("kid")), None)
+
+
+def _log_refused(error: Exception) -> None:
+    # The name of the error alone: its text may repeat the token, and a traceback for each would fill the log.
+    event = {"event": "token_refused", "reason": type(error).__name__}
+    LOGGER.warning(json.dumps(event), extra={"event": event})
 
 
 def verifier(settings: ServerSettings) -> StaticTokenVerifier | JwtVerifier | None:
