@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from kfp import dsl
 from kfp.dsl import PipelineTask
-from kubeflow_corpus.chunking.component import chunk
-from kubeflow_corpus.embedding.component import describe_model, embed
-from kubeflow_corpus.evaluation.component import evaluate
-from kubeflow_corpus.sources.component import fetch, fetch_threads, list_sources, resolve_revision
-from kubeflow_corpus.store.component import apply, plan, publish, read_state
+from kubeflow_corpus.ingest.components.chunking import chunk
+from kubeflow_corpus.ingest.components.embedding import describe_model, embed
+from kubeflow_corpus.ingest.components.evaluation import evaluate
+from kubeflow_corpus.ingest.components.sources import fetch, fetch_threads, list_sources, resolve_revision
+from kubeflow_corpus.ingest.components.store import apply, plan, publish, read_state
 
 from pipelines.placement import Placement
 

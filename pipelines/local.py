@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from kubeflow_corpus.steps.outcomes import OUTCOME_FILE, Outcome, read_outcome
-from kubeflow_corpus.steps.progress import EVENTS_VARIABLE
-from kubeflow_corpus.steps.store import RUN_VARIABLE
+from kubeflow_corpus.ingest.outcomes import OUTCOME_FILE, Outcome, read_outcome
+from kubeflow_corpus.ingest.progress import EVENTS_VARIABLE
+from kubeflow_corpus.ingest.store import RUN_VARIABLE
 from kubeflow_corpus.store.lease import RUN_PROCESS_VARIABLE, process_name
 
 from pipelines.screen import Screen, watching

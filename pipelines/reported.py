@@ -5,7 +5,7 @@ from typing import Any, Dict, List  # noqa: UP035
 
 from kfp import dsl
 from kfp.dsl import PipelineTask
-from kubeflow_corpus.steps.component import report, report_corpus, tell_of_crash
+from kubeflow_corpus.ingest.components.report import report, report_corpus, tell_of_crash
 
 from pipelines.placement import Placement
 

@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from kubeflow_corpus.errors import CatalogueError, RunFailed, SettingsError
-from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.sources.catalogue import Source, load_catalogue
-from kubeflow_corpus.sources.named import named_documents
-from kubeflow_corpus.steps.build import build_digest
-from kubeflow_corpus.steps.chunking import chunk_source
-from kubeflow_corpus.steps.embedding import describe_model
-from kubeflow_corpus.steps.outcomes import (
+from kubeflow_corpus.ingest.build import build_digest
+from kubeflow_corpus.ingest.chunking import chunk_source
+from kubeflow_corpus.ingest.embedding import describe_model
+from kubeflow_corpus.ingest.outcomes import (
     CURSORS_FILE,
     Outcome,
     fresh_folder,
@@ -27,10 +24,13 @@ from kubeflow_corpus.steps.outcomes import (
     write_json,
     write_outcome,
 )
-from kubeflow_corpus.steps.progress import Event
-from kubeflow_corpus.steps.report import CRASH_REMEDY, notify, run_failed, summary_lines
-from kubeflow_corpus.steps.sources import SOURCE_TYPES, fetch_source, fetch_source_threads, resolve_source
-from kubeflow_corpus.steps.summary import Failure, failures
+from kubeflow_corpus.ingest.progress import Event
+from kubeflow_corpus.ingest.report import CRASH_REMEDY, notify, run_failed, summary_lines
+from kubeflow_corpus.ingest.sources import SOURCE_TYPES, fetch_source, fetch_source_threads, resolve_source
+from kubeflow_corpus.ingest.summary import Failure, failures
+from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.sources.catalogue import Source, load_catalogue
+from kubeflow_corpus.sources.named import named_documents
 
 from pipelines.arguments import add_changed_paths_argument
 from pipelines.local import Result, Workplace, run_pipeline, watched_here

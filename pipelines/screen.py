@@ -1,7 +1,7 @@
 """What a person sees of a run: bars where a terminal is attached, plain lines where not.
 
 The steps of a run are processes whose output KFP's runner keeps. They append events to a file (see
-`kubeflow_corpus.steps.progress`); a thread reads it and draws.
+`kubeflow_corpus.ingest.progress`); a thread reads it and draws.
 """
 
 import sys
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from kubeflow_corpus.steps.progress import Event, read_events
+from kubeflow_corpus.ingest.progress import Event, read_events
 from tqdm import tqdm
 
 _SECONDS_BETWEEN_LOOKS: Final = 0.1

@@ -1,5 +1,5 @@
 import pytest
-from kubeflow_corpus.chunking.pages import read_front_matter
+from kubeflow_corpus.chunking.docs.pages import read_front_matter
 from kubeflow_corpus.plain_yaml import MAX_ALIASES, is_plain
 
 MERGES = "\n".join(

@@ -14,17 +14,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import kfp
-from kubeflow_corpus.chunking import grammars
+from kubeflow_corpus.chunking.code import grammars
 from kubeflow_corpus.chunking.compose import Budget
+from kubeflow_corpus.chunking.manifests.yaml_tree import compose
 from kubeflow_corpus.chunking.run import chunk_documents
-from kubeflow_corpus.chunking.yaml_tree import compose
 from kubeflow_corpus.records import Document
 from kubeflow_corpus.tokens import wordpiece_counter
 
 from tests.benchmarks.harness import Row, peak_memory_mb, shared
 from tests.benchmarks.material import documents as made_up_pages
-from tests.chunking.code import GO_SOURCES, REAL_REPOS, document
-from tests.chunking.documents import real_pages
+from tests.chunking.code_samples import GO_SOURCES, REAL_REPOS, document
+from tests.chunking.doc_samples import real_pages
 from tests.servers.sample_threads import sample_documents
 
 _ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from kubeflow_corpus.steps.progress import read_events
+from kubeflow_corpus.ingest.progress import read_events
 
 from tests.benchmarks.harness import Row, shared
 from tests.retrieval.development import catalogue

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import apply_plan
-from kubeflow_corpus.store.connection import connected
 from kubeflow_corpus.store.plan import SourceResult, plan_sync
 from kubeflow_corpus.store.publish import publish
 from kubeflow_corpus.store.schema import DOCS

@@ -199,8 +199,8 @@ class Timed(AsyncCorpusClient):
 
 def serve(uri: str) -> None:
     """The server process: `kubeflow-corpus mcp` with a model that costs nothing."""
+    from kubeflow_corpus.cli.serve_mcp import log_to_stderr
     from kubeflow_corpus.mcp_server.assembly import StatusReader
-    from kubeflow_corpus.mcp_server.commands.serve import log_to_stderr
     from kubeflow_corpus.mcp_server.http import Readiness, build_app
     from kubeflow_corpus.mcp_server.http import serve as serve_app
     from kubeflow_corpus.mcp_server.server import build_server

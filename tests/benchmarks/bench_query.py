@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 from kubeflow_corpus.embedding.embedder import ModelIdentity
+from kubeflow_corpus.milvus import connect, detect_backend, disconnect
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.intent import bm25_text
 from kubeflow_corpus.query.ranking import light_fields
 from kubeflow_corpus.query.tuning import DEFAULT_LIMIT, DEFAULT_TUNING
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connect, detect_backend, disconnect
 from kubeflow_corpus.store.schema import (
     DIMENSION_KEY,
     DOCS,

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kubeflow_corpus.steps.outcomes import read_outcome
+from kubeflow_corpus.ingest.outcomes import read_outcome
 
 from tests.benchmarks.harness import Row
 from tests.benchmarks.steps import STEPS

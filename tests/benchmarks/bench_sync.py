@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from kubeflow_corpus.artifacts import read_jsonl, write_vectors
+from kubeflow_corpus.milvus import connected, detect_backend
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import UPSERT_ROWS, apply_plan
-from kubeflow_corpus.store.connection import connected, detect_backend
 from kubeflow_corpus.store.plan import SHARD_FOLDER, Inputs, Plan, SourceResult, plan_sync, wanted_rows
 from kubeflow_corpus.store.publish import publish
 from kubeflow_corpus.store.rows import in_batches

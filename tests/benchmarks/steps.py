@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from kubeflow_corpus.artifacts import write_jsonl
 from kubeflow_corpus.embedding.shards import embed_shard
-from kubeflow_corpus.steps.chunking import chunk_source
-from kubeflow_corpus.steps.model import identity_facts
-from kubeflow_corpus.steps.outcomes import ROWS_FILE, VECTORS_FILE, Outcome, write_json, write_outcome
-from kubeflow_corpus.steps.store import apply_collection, plan_collection, publish_collection
+from kubeflow_corpus.ingest.chunking import chunk_source
+from kubeflow_corpus.ingest.model import identity_facts
+from kubeflow_corpus.ingest.outcomes import ROWS_FILE, VECTORS_FILE, Outcome, write_json, write_outcome
+from kubeflow_corpus.ingest.store import apply_collection, plan_collection, publish_collection
 from numpy.typing import NDArray
 
 from tests.benchmarks.harness import peak_memory_mb

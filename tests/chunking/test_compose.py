@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from kubeflow_corpus.chunking.compose import HEADER_SHARE, SPECIAL_TOKENS, fit_bytes, framed, search_text
 from kubeflow_corpus.tokens import wordpiece_counter
 
-from tests.chunking.documents import budget
+from tests.chunking.doc_samples import budget
 
 
 def test_a_header_takes_no_more_than_its_share() -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from kubeflow_corpus.chunking import grammars
-from kubeflow_corpus.chunking.crds import collect_context
-from kubeflow_corpus.chunking.grammars import LIMITS, Limits
+from kubeflow_corpus.chunking.code import grammars
+from kubeflow_corpus.chunking.code.grammars import LIMITS, Limits
+from kubeflow_corpus.chunking.manifests.crds import collect_context
 from kubeflow_corpus.tokens import wordpiece_counter
 
-from tests.chunking.code import cut, document, names, rows_of
+from tests.chunking.code_samples import cut, document, names, rows_of
 
 # Language, a path, and a small declaration.
 LANGUAGES = {

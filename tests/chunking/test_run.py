@@ -8,7 +8,7 @@ from kubeflow_corpus.records import Document, Skip
 from kubeflow_corpus.sources.catalogue import load_catalogue
 from kubeflow_corpus.sources.checkout import fetch_documents, resolve_revision
 
-from tests.chunking.documents import budget, page
+from tests.chunking.doc_samples import budget, page
 
 CATALOGUE = Path(__file__).parents[1] / "corpus" / "catalogue.yaml"
 
@@ -25,7 +25,13 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> list[Document]:
 def test_a_document_goes_to_the_chunker_of_its_type() -> None:
     assert chunk_document(page("## A\ntext"), budget()).chunks
     assert chunk_document(page("{}", path="content/en/a.json"), budget()).skipped is not None
-    assert set(CHUNKERS.values()) == {"markdown", "release_info", "threads", "manifests", "symbols"}
+    assert set(CHUNKERS.values()) == {
+        "docs.markdown",
+        "docs.release_info",
+        "threads.thread",
+        "manifests.objects",
+        "code.symbols",
+    }
     assert CHUNKER_VERSION
 
 

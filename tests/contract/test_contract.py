@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubeflow_corpus import cli
+from kubeflow_corpus.cli import main as cli
+from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.operations.contract.promises import PROMISES
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connected
 
 from tests.servers.milvus_lite import MilvusLiteServer, milvus_lite_server
 from tests.servers.tei import TeiServer

@@ -40,7 +40,7 @@ class Edge:
 def mcp_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A real MCP server over a small real corpus, with the embedded model."""
     from kubeflow_corpus.embedding.embedded import EmbeddedModel
-    from kubeflow_corpus.store.connection import connected
+    from kubeflow_corpus.milvus import connected
 
     from tests.store.synthetic import Run, page, result
 
@@ -87,7 +87,7 @@ def _serving(log: Path, settings: dict[str, str], *command: str) -> Iterator[int
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MCP_", "MILVUS_"))}
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "kubeflow_corpus.cli", *command, "--host", "127.0.0.1", "--port", str(port)],
+            [sys.executable, "-m", "kubeflow_corpus.cli.main", *command, "--host", "127.0.0.1", "--port", str(port)],
             env=environment | settings | {"MCP_ALLOWED_HOSTS": MCP},
             stdout=file,
             stderr=file,

@@ -14,7 +14,7 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from kubeflow_corpus import cli
+from kubeflow_corpus.cli import main as cli
 from kubeflow_corpus.issuer.app import make_token
 from kubeflow_corpus.issuer.keys import Key, make_key, read_key, read_keys
 from kubeflow_corpus.issuer.settings import IssuerSettings

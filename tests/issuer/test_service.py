@@ -10,7 +10,7 @@ from typing import Any
 
 import jwt
 import pytest
-from kubeflow_corpus import cli
+from kubeflow_corpus.cli import main as cli
 from kubeflow_corpus.errors import KeyStoreError
 from kubeflow_corpus.issuer import stores
 from kubeflow_corpus.issuer.app import KEYS_PATH, SESSION_PATH, Keyring, build_app

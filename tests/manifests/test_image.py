@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
-from kubeflow_corpus.cli import COMMANDS
+from kubeflow_corpus.cli.main import COMMANDS
 
 from tests.manifests.rendering import MANIFESTS, containers, pods
 

@@ -58,7 +58,7 @@ class Running:
 @contextmanager
 def running(uri: str, **environ: str) -> Iterator[Running]:
     """Starts ``kubeflow-corpus mcp`` on a free port of the loopback interface."""
-    command = [sys.executable, "-m", "kubeflow_corpus.cli", "mcp", "--transport", "streamable-http", "--port", "0"]
+    command = [sys.executable, "-m", "kubeflow_corpus.cli.main", "mcp", "--transport", "streamable-http", "--port", "0"]
     process = subprocess.Popen(
         # The machine of a test run may be busy: deadlines have tests of their own.
         command,

@@ -55,8 +55,8 @@ def _own(uri: str, factory: pytest.TempPathFactory) -> str:
     """Copies the database: an embedded one belongs to one process."""
     import shutil
 
+    from kubeflow_corpus.milvus import connect, disconnect
     from kubeflow_corpus.settings import Settings
-    from kubeflow_corpus.store.connection import connect, disconnect
 
     settings = Settings(milvus_uri=uri)
     disconnect(connect(settings), settings)
@@ -96,7 +96,7 @@ def test_the_official_client_runs_the_three_tools_over_stdio(
     async def scenario() -> list[Any]:
         parameters = StdioServerParameters(
             command=sys.executable,
-            args=["-m", "kubeflow_corpus.cli", "mcp"],
+            args=["-m", "kubeflow_corpus.cli.main", "mcp"],
             env={
                 **os.environ,
                 "MILVUS_URI": _own(corpus_uri, tmp_path_factory),

@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kubeflow_corpus.chunking.markdown import chunk
+from kubeflow_corpus.chunking.docs.markdown import chunk
 from kubeflow_corpus.embedding.embedded import EmbeddedModel
 from kubeflow_corpus.embedding.embedder import Embedder, ModelIdentity
 from kubeflow_corpus.mcp_server.assembly import StatusReader
 from kubeflow_corpus.mcp_server.server import build_server
 from kubeflow_corpus.mcp_server.service import Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
+from kubeflow_corpus.milvus import connect, detect_backend, disconnect
 from kubeflow_corpus.query.client import AsyncCorpusClient
 from kubeflow_corpus.query.evidence import EvidenceBuilder
 from kubeflow_corpus.query.links import strip_links
@@ -33,7 +34,6 @@ from kubeflow_corpus.query.results import Hit
 from kubeflow_corpus.query.tuning import DEFAULT_TUNING
 from kubeflow_corpus.records import Chunk
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connect, detect_backend, disconnect
 from kubeflow_corpus.store.rows import to_row
 from kubeflow_corpus.store.schema import DOCS, physical_name
 from kubeflow_corpus.store.versions import Recipe, create_version, move_alias
@@ -41,7 +41,7 @@ from kubeflow_corpus.tokens import ApproximateCounter
 from mcp import Client
 from numpy.typing import NDArray
 
-from tests.chunking.documents import budget, needs_real_pages, real_pages
+from tests.chunking.doc_samples import budget, needs_real_pages, real_pages
 from tests.mcp_server.harness import text_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), needs_real_pages]

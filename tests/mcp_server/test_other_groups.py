@@ -13,9 +13,9 @@ from kubeflow_corpus.mcp_server.assembly import StatusReader, known_values
 from kubeflow_corpus.mcp_server.server import STATUS_URI, build_server
 from kubeflow_corpus.mcp_server.service import Caller, Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
+from kubeflow_corpus.milvus import connect, disconnect
 from kubeflow_corpus.query.client import AsyncCorpusClient
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connect, disconnect
 from kubeflow_corpus.store.schema import COLLECTIONS, HEAD_PREFIX, HIDDEN, RUN_KEY, physical_name
 from kubeflow_corpus.store.versions import set_properties
 from mcp import Client

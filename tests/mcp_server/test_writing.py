@@ -22,10 +22,10 @@ from kubeflow_corpus.mcp_server.server import build_server
 from kubeflow_corpus.mcp_server.service import Caller, Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
 from kubeflow_corpus.mcp_server.writing import DocumentWriter
+from kubeflow_corpus.milvus import connect, detect_backend, disconnect
 from kubeflow_corpus.query.client import AsyncCorpusClient
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store import manual
-from kubeflow_corpus.store.connection import connect, detect_backend, disconnect
 from kubeflow_corpus.store.lease import Lease
 from kubeflow_corpus.store.schema import CODE, DOCS, HIDDEN, ISSUES, served_name
 from kubeflow_corpus.store.versions import Recipe, create_version, live_name, move_alias

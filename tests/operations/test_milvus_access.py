@@ -6,7 +6,7 @@ from pathlib import Path
 
 import kubeflow_corpus
 import pytest
-from kubeflow_corpus import cli
+from kubeflow_corpus.cli import main as cli
 from kubeflow_corpus.operations.milvus_access import READER, WRITER
 
 from tests.servers.milvus_roles import PRIVILEGES, MilvusRoles, milvus_roles

@@ -4,7 +4,7 @@ from typing import Any, Dict, List  # noqa: UP035
 
 from kfp import dsl
 from kfp.dsl import Dataset, Output
-from kubeflow_corpus.steps.image import STEP_IMAGE
+from kubeflow_corpus.ingest.image import STEP_IMAGE
 
 
 @dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)
@@ -13,7 +13,7 @@ def end(how: str, published: Output[Dataset]) -> None:
     import os
     import signal
 
-    from kubeflow_corpus.steps.outcomes import Outcome, fresh_folder, write_outcome
+    from kubeflow_corpus.ingest.outcomes import Outcome, fresh_folder, write_outcome
 
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)

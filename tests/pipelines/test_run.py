@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 ROWS = """
 import json, sys
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connected
+from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.store.rows import scan
 fields = ["id", "source", "row_hash", "revision", "content_text"]
 with connected(Settings(milvus_uri=sys.argv[1])) as client:

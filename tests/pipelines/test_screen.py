@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kubeflow_corpus.errors import StoreUnavailable
-from kubeflow_corpus.steps.progress import EVENTS_VARIABLE, Event, step
+from kubeflow_corpus.ingest.progress import EVENTS_VARIABLE, Event, step
 
 from pipelines.screen import Screen, watching
 

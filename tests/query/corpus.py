@@ -9,9 +9,9 @@ from typing import Any
 
 from kubeflow_corpus.chunking.compose import Budget, search_text
 from kubeflow_corpus.embedding.embedded import EmbeddedModel
+from kubeflow_corpus.milvus import connect, detect_backend, disconnect
 from kubeflow_corpus.records import Chunk, seal
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connect, detect_backend, disconnect
 from kubeflow_corpus.store.rows import to_row
 from kubeflow_corpus.store.schema import (
     CODE,

@@ -25,11 +25,11 @@ from kubeflow_corpus.errors import (
     StoreError,
     StoreUnavailable,
 )
+from kubeflow_corpus.milvus import connect, disconnect
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.reader import Reader
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connect, disconnect
 from kubeflow_corpus.store.schema import DOCS
 
 from tests.query.corpus import MODEL, docs_chunks, fill, sealed
@@ -244,7 +244,7 @@ def test_answers_come_from_one_version_while_the_alias_moves(tmp_path: Path) -> 
     writer.load_collection("kubeflow_docs_v1")
     rows = writer.query("kubeflow_docs_v1", filter='id != ""', output_fields=["*"], limit=1000)
     described = writer.describe_collection("kubeflow_docs_v1")
-    from kubeflow_corpus.store.connection import detect_backend
+    from kubeflow_corpus.milvus import detect_backend
     from kubeflow_corpus.store.schema import collection_schema, index_params
 
     backend = detect_backend(writer)

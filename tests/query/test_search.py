@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from kubeflow_corpus.cli import main
+from kubeflow_corpus.cli.main import main
 from kubeflow_corpus.errors import InvalidArgument, UnitNotFound
 from kubeflow_corpus.query.citations import citation_schema
 from kubeflow_corpus.query.client import AsyncCorpusClient, CorpusClient

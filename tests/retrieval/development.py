@@ -76,7 +76,17 @@ def main(words: Sequence[str]) -> int:
             return code
     floors = [word for name, least in FLOORS.items() for word in ("--floor", f"{name}={least}")]
     report = ["--report", str(LOCAL / "eval.html")]
-    command = [sys.executable, "-m", "kubeflow_corpus.cli", "eval", "run", str(QUESTIONS), *floors, *report, *words]
+    command = [
+        sys.executable,
+        "-m",
+        "kubeflow_corpus.cli.main",
+        "eval",
+        "run",
+        str(QUESTIONS),
+        *floors,
+        *report,
+        *words,
+    ]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 

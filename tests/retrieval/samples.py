@@ -11,13 +11,13 @@ import numpy as np
 from kubeflow_corpus.embedding.embedder import Embedder, ModelIdentity
 from kubeflow_corpus.evaluation.questions import Question, load_questions
 from kubeflow_corpus.evaluation.run import ClientSearcher, problems
+from kubeflow_corpus.ingest import store as store_steps
+from kubeflow_corpus.ingest.chunking import chunk_source
+from kubeflow_corpus.ingest.embedding import describe_model, embed_shard
+from kubeflow_corpus.ingest.evaluation import evaluate_collection
+from kubeflow_corpus.ingest.outcomes import Outcome, read_outcome
+from kubeflow_corpus.ingest.sources import fetch_source, fetch_source_threads, list_sources, resolve_source
 from kubeflow_corpus.query.client import CorpusClient
-from kubeflow_corpus.steps import store as store_steps
-from kubeflow_corpus.steps.chunking import chunk_source
-from kubeflow_corpus.steps.embedding import describe_model, embed_shard
-from kubeflow_corpus.steps.evaluation import evaluate_collection
-from kubeflow_corpus.steps.outcomes import Outcome, read_outcome
-from kubeflow_corpus.steps.sources import fetch_source, fetch_source_threads, list_sources, resolve_source
 from numpy.typing import NDArray
 from pytest import MonkeyPatch
 

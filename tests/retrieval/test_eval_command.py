@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from kubeflow_corpus.cli import main
+from kubeflow_corpus.cli.main import main
 from kubeflow_corpus.evaluation.questions import load_questions
 
 from tests.retrieval.conftest import Indexed

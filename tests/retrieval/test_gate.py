@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from kubeflow_corpus.artifacts import read_jsonl
+from kubeflow_corpus.ingest import chunking as chunk_step
+from kubeflow_corpus.ingest.outcomes import Outcome
+from kubeflow_corpus.ingest.summary import failures
+from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.records import Chunked
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.steps import chunking as chunk_step
-from kubeflow_corpus.steps.outcomes import Outcome
-from kubeflow_corpus.steps.summary import failures
-from kubeflow_corpus.store.connection import connected
 from kubeflow_corpus.store.schema import DOCS
 
 from tests.retrieval.samples import environment, run

@@ -17,13 +17,13 @@ from kubeflow_corpus.chunking.compose import search_text
 from kubeflow_corpus.evaluation.metrics import Answer
 from kubeflow_corpus.evaluation.questions import Question
 from kubeflow_corpus.evaluation.run import problems
+from kubeflow_corpus.ingest import chunking as chunk_step
 from kubeflow_corpus.query import ranking, reader, search
 from kubeflow_corpus.query.evidence import EvidenceBuilder, Passage
 from kubeflow_corpus.query.fusion import Rows
 from kubeflow_corpus.query.results import Hit
 from kubeflow_corpus.query.tuning import DEFAULT_TUNING, Preferences, Threshold, Tuning
 from kubeflow_corpus.records import Chunk, Chunked, seal
-from kubeflow_corpus.steps import chunking as chunk_step
 
 from tests.retrieval.conftest import Indexed, OpenClient
 from tests.retrieval.samples import QUESTIONS, Remembered, environment, first_problem, opened, run

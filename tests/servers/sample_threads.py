@@ -11,8 +11,8 @@ from typing import Any
 from kubeflow_corpus.records import Document
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import Source
-from kubeflow_corpus.sources.thread_cursor import Cursor
-from kubeflow_corpus.sources.threads import fetch_threads
+from kubeflow_corpus.sources.github.crawl import fetch_threads
+from kubeflow_corpus.sources.github.cursor import Cursor
 from ruamel.yaml import YAML
 
 from tests.servers.github import Comment, GithubServer, Issue, serve

@@ -14,7 +14,7 @@ from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import PathRule, Site, Source
 from kubeflow_corpus.sources.checkout import Revision, fetch_documents, resolve_revision, survey
 from kubeflow_corpus.sources.decoding import MAX_BYTES
-from kubeflow_corpus.sources.gitcommand import Limits
+from kubeflow_corpus.sources.git.command import Limits
 
 from tests.sources.repositories import commit, commit_files, git, make_repository, objects_in
 
@@ -289,7 +289,7 @@ def test_a_tree_that_stands_for_billions_of_paths_is_given_up(tmp_path: Path, mo
         lines = "".join(f"040000 tree {tree}\td{number}.md\n" for number in range(10))
         tree = git(folder, "mktree", stdin=lines.encode())
     git(folder, "update-ref", "refs/heads/main", git(folder, "commit-tree", "-m", "x", tree))
-    monkeypatch.setattr("kubeflow_corpus.sources.repository.MAX_ENTRIES", 20_000)
+    monkeypatch.setattr("kubeflow_corpus.sources.git.repository.MAX_ENTRIES", 20_000)
     with pytest.raises(SourceRefused, match="more than 20000 paths"):
         _fetch(_source(folder), tmp_path / "w")
 

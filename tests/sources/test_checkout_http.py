@@ -20,7 +20,7 @@ from kubeflow_corpus.errors import (
 from kubeflow_corpus.settings import Secret, Settings
 from kubeflow_corpus.sources.catalogue import Site, Source
 from kubeflow_corpus.sources.checkout import fetch_documents, resolve_revision
-from kubeflow_corpus.sources.gitcommand import Limits
+from kubeflow_corpus.sources.git.command import Limits
 
 from tests.servers.git_http import GitHttp, serve_git
 from tests.sources.repositories import commit_files, git, make_repository, objects_in

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubeflow_corpus.milvus import connect, disconnect
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connect, disconnect
 from kubeflow_corpus.store.schema import DOCS, served_name
 
 from tests.servers.milvus_lite import MilvusLiteServer, milvus_lite_server

@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from kubeflow_corpus.cli import main
+from kubeflow_corpus.cli.main import main
+from kubeflow_corpus.cli.prune import prune_runs
+from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.commands.prune import prune_runs
-from kubeflow_corpus.store.connection import connected
 from kubeflow_corpus.store.report import to_html, token_histogram
 from kubeflow_corpus.store.status import age_days, collect_status
 from kubeflow_corpus.tokens import ApproximateCounter

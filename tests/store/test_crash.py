@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubeflow_corpus.milvus import connect, connected, disconnect
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connect, connected, disconnect
 from kubeflow_corpus.store.gate import check_version
 from kubeflow_corpus.store.lease import Claim
 from kubeflow_corpus.store.plan import Mode

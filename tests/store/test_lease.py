@@ -73,7 +73,7 @@ def test_the_lease_of_a_dead_process_is_taken_over_at_once(embedded: Store) -> N
 STEP = """
 import sys
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connected
+from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.store.lease import Lease
 with connected(Settings(milvus_uri=sys.argv[1])) as client:
     lease = Lease(client, sys.argv[2], "stepwise")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from kubeflow_corpus.errors import CollectionNotFound, GateFailed, StoreError, VersionInUse
+from kubeflow_corpus.milvus import detect_backend, read_with_retry
 from kubeflow_corpus.records import GateReport
 from kubeflow_corpus.store import apply, rows, schema
-from kubeflow_corpus.store.connection import detect_backend, read_with_retry
 from kubeflow_corpus.store.gate import check_version
 from kubeflow_corpus.store.plan import SourceResult, resume_cursor
 from kubeflow_corpus.store.rows import to_row

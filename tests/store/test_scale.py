@@ -26,7 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 import numpy as np
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import connected
+from kubeflow_corpus.milvus import connected
 from tests.store.synthetic import MODEL, HashEmbedder, Run, page, result
 
 uri, folder, rows, dimension = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])

@@ -10,10 +10,10 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+from kubeflow_corpus.milvus import connected, load_pymilvus
 from kubeflow_corpus.records import Chunk
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store import apply, rows
-from kubeflow_corpus.store.connection import connected, load_pymilvus
 from kubeflow_corpus.store.plan import Mode
 
 from tests.store.synthetic import Run, page, result

@@ -16,22 +16,22 @@ from kubeflow_corpus.records import Chunked, Document, Skip
 from kubeflow_corpus.tokens import WordPieceCounter, wordpiece_counter
 
 if TYPE_CHECKING:
-    from kubeflow_corpus.chunking.crds import CodeContext
+    from kubeflow_corpus.chunking.manifests.crds import CodeContext
 
 # Recorded in every collection: another number rebuilds it.
 CHUNKER_VERSION: Final = "1"
 
 _PACKAGE: Final = "kubeflow_corpus.chunking"
-_MANIFESTS: Final = "manifests"
+_MANIFESTS: Final = "manifests.objects"
 # Source type and file extension to the module that cuts such documents; "" is any extension.
 CHUNKERS: Final[Mapping[tuple[str, str], str]] = {
-    ("docs", ".md"): "markdown",
-    ("docs", ".mdx"): "markdown",
-    ("docs", ".markdown"): "markdown",
-    ("docs", ".json"): "release_info",
-    ("issue", ""): "threads",
+    ("docs", ".md"): "docs.markdown",
+    ("docs", ".mdx"): "docs.markdown",
+    ("docs", ".markdown"): "docs.markdown",
+    ("docs", ".json"): "docs.release_info",
+    ("issue", ""): "threads.thread",
     ("manifest", ""): _MANIFESTS,
-    ("code", ""): "symbols",
+    ("code", ""): "code.symbols",
 }
 # Documents that go to a worker process at once: enough to outweigh the way there.
 _BATCH_CHARS: Final = 200_000
@@ -61,7 +61,7 @@ def chunk_document(document: Document, budget: Budget, context: CodeContext | No
         detail = f"{document.source_type} {extension or 'without extension'}"
         return Chunked(skipped=Skip(document.document_id, document.path, "no_chunker", detail))
     if name == _MANIFESTS and context is not None:
-        from kubeflow_corpus.chunking import manifests
+        from kubeflow_corpus.chunking.manifests import objects as manifests
 
         return manifests.chunk(document, budget, context)
     return cast(_Chunker, import_module(f"{_PACKAGE}.{name}")).chunk(document, budget)
@@ -118,7 +118,7 @@ def _with_cascades(documents: Iterable[Document], around: Iterable[Document]) ->
 
 
 def _cascaded(pages: list[Document], every: list[Document]) -> Iterator[Document]:
-    from kubeflow_corpus.chunking.pages import HUGO, Site, cascades
+    from kubeflow_corpus.chunking.docs.pages import HUGO, Site, cascades
 
     handed = [(page.source, cascade) for page in every if Site.of(page).generator == HUGO for cascade in cascades(page)]
     for page in pages:

@@ -57,7 +57,7 @@ class StatusReader:
 
     def _read(self) -> list[dict[str, Any]]:
         from kubeflow_corpus.mcp_server.status import public_status
-        from kubeflow_corpus.store.connection import connect, store_errors
+        from kubeflow_corpus.milvus import connect, store_errors
 
         with store_errors("Milvus"):
             if self._client is None:

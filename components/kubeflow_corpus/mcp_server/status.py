@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.milvus import detect_backend, store_errors
 from kubeflow_corpus.query.filters import visible
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.connection import detect_backend, store_errors
 from kubeflow_corpus.store.rows import scan
 from kubeflow_corpus.store.schema import CollectionSpec, served_name
 from kubeflow_corpus.store.status import age_days, run_of

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.errors import InvalidArgument, PermissionDenied, SettingsError, UnitNotFound
+from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.connection import connected
 from kubeflow_corpus.store.schema import MANUAL_SOURCE, collection_spec
 
 if TYPE_CHECKING:

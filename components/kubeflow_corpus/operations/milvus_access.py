@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubeflow_corpus.errors import SettingsError, StoreUnavailable
+from kubeflow_corpus.milvus import connect, disconnect, store_errors
 from kubeflow_corpus.settings import Secret, Settings
-from kubeflow_corpus.store.connection import connect, disconnect, store_errors
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient

@@ -23,6 +23,7 @@ from typing import Any, Final, Self, TypeVar
 
 from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExceeded, QueryError, UnitNotFound
+from kubeflow_corpus.milvus import load_pymilvus
 from kubeflow_corpus.query.citations import citation
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.evidence import HEADER, EvidenceBuilder, heading_of
@@ -44,7 +45,6 @@ from kubeflow_corpus.query.tuning import (
 )
 from kubeflow_corpus.query.vectors import QueryVectors
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import load_pymilvus
 from kubeflow_corpus.store.schema import CODE, COLLECTIONS, DOCS, ISSUES, MAX_WINDOW, CollectionSpec, collection_spec
 from kubeflow_corpus.store.schema import keys_filter as _keys_filter
 from kubeflow_corpus.tokens import ApproximateCounter

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExceeded, StoreError, StoreUnavailable
+from kubeflow_corpus.milvus import check_embedded_path, disconnect, open_client, translated
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.filters import visible
 from kubeflow_corpus.query.fusion import Rows
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.connection import check_embedded_path, disconnect, open_client, translated
 from kubeflow_corpus.store.schema import (
     DENSE_METRIC,
     SPARSE_FIELD,

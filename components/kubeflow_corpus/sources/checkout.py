@@ -34,8 +34,8 @@ from kubeflow_corpus.settings import DEFAULT_GITHUB_API_URL, Secret, Settings
 from kubeflow_corpus.sources.catalogue import Source, refused_ref, refused_url
 from kubeflow_corpus.sources.decoding import MAX_BYTES, decode, unsafe_path
 from kubeflow_corpus.sources.folder import FolderTree, digest, fingerprint
-from kubeflow_corpus.sources.gitcommand import DEFAULT_LIMITS, Access, Git, Limits, authorization
-from kubeflow_corpus.sources.repository import Repository, make_bare, marked_generated
+from kubeflow_corpus.sources.git.command import DEFAULT_LIMITS, Access, Git, Limits, authorization
+from kubeflow_corpus.sources.git.repository import Repository, make_bare, marked_generated
 from kubeflow_corpus.sources.site_params import SITE_FILES, site_params
 from kubeflow_corpus.sources.trees import Content, Entry, Tree
 

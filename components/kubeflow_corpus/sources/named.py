@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.sources.catalogue import Catalogue
 from kubeflow_corpus.sources.decoding import unsafe_path
-from kubeflow_corpus.sources.threads import MAX_NUMBER
+from kubeflow_corpus.sources.github.crawl import MAX_NUMBER
 
 # They travel as one parameter of a step, which is an argument of a process. Above this a whole run costs no more.
 MAX_NAMED: Final = 500

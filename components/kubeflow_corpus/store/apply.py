@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.artifacts import read_vectors
 from kubeflow_corpus.errors import CorpusError, LeaseHeld, StoreError
+from kubeflow_corpus.milvus import checked_texts, detect_backend, store_errors
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.connection import checked_texts, detect_backend, store_errors
 from kubeflow_corpus.store.lease import Lease
 from kubeflow_corpus.store.ledger import READ_BACK, SERVED, TARGET, Ledger
 from kubeflow_corpus.store.plan import (

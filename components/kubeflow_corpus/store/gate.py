@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.milvus import read_with_retry, store_errors
 from kubeflow_corpus.records import GateReport
-from kubeflow_corpus.store.connection import read_with_retry, store_errors
 from kubeflow_corpus.store.rows import count_rows, rows_by_key, scan
 from kubeflow_corpus.store.schema import (
     DENSE_METRIC,

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, SchemaMismatch, StoreError
+from kubeflow_corpus.milvus import store_errors
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.apply import UPSERT_ROWS, Writer
-from kubeflow_corpus.store.connection import store_errors
 from kubeflow_corpus.store.lease import Lease
 from kubeflow_corpus.store.rows import KEYS_PER_FILTER, check_vectors, in_batches, rows_by_key, scan, stored_row
 from kubeflow_corpus.store.schema import HIDDEN, KEY_FIELD, MANUAL_SOURCE, VECTOR_FIELD, keys_filter

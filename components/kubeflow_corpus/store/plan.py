@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from kubeflow_corpus.artifacts import read_chunks, write_jsonl
 from kubeflow_corpus.embedding.embedder import ModelIdentity
 from kubeflow_corpus.errors import DeletionGuard, InvalidArgument, InvalidRow
+from kubeflow_corpus.milvus import detect_backend, store_errors
 from kubeflow_corpus.records import Skip
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.connection import detect_backend, store_errors
 from kubeflow_corpus.store.ledger import HELD_FIELDS, SERVED, TARGET, Ledger
 from kubeflow_corpus.store.rows import scan, stored_row, to_row
 from kubeflow_corpus.store.schema import MANUAL_SOURCE, Backend, CollectionSpec, served_name, text_literal

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, GateFailed
+from kubeflow_corpus.milvus import detect_backend
 from kubeflow_corpus.records import GateReport
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.apply import RunRecord, Writer, manual_state, sync_manual_rows
-from kubeflow_corpus.store.connection import detect_backend
 from kubeflow_corpus.store.gate import check_version
 from kubeflow_corpus.store.lease import Lease
 from kubeflow_corpus.store.plan import Plan

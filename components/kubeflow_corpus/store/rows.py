@@ -10,8 +10,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kubeflow_corpus.errors import InvalidRow, InvalidVector
+from kubeflow_corpus.milvus import detect_backend, read_with_retry
 from kubeflow_corpus.records import Chunk
-from kubeflow_corpus.store.connection import detect_backend, read_with_retry
 from kubeflow_corpus.store.schema import (
     CONTROLS,
     KEY_FIELD,

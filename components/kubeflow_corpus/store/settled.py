@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from kubeflow_corpus.embedding.embedder import ModelIdentity
+from kubeflow_corpus.milvus import store_errors
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.connection import store_errors
 from kubeflow_corpus.store.plan import Plan, SourceResult
 from kubeflow_corpus.store.rows import count_rows
 from kubeflow_corpus.store.schema import MANUAL_SOURCE, text_literal

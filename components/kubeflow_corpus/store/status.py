@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from kubeflow_corpus.milvus import detect_backend
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.connection import detect_backend
 from kubeflow_corpus.store.gate import figures
 from kubeflow_corpus.store.lease import Claim
 from kubeflow_corpus.store.schema import CollectionSpec, served_name

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.embedding.embedder import ModelIdentity
 from kubeflow_corpus.errors import CollectionNotFound, StoreError, VersionInUse
+from kubeflow_corpus.milvus import read_with_retry, store_errors
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.connection import read_with_retry, store_errors
 from kubeflow_corpus.store.rows import count_rows
 from kubeflow_corpus.store.schema import Backend, CollectionSpec, served_name, version_number
 

@@ -13,10 +13,10 @@ from kubeflow_corpus.artifacts import write_jsonl
 from kubeflow_corpus.chunking.compose import Budget, search_text
 from kubeflow_corpus.embedding.embedder import StreamingEmbedder
 from kubeflow_corpus.embedding.shards import embed_shard
+from kubeflow_corpus.milvus import connect, disconnect, store_errors
 from kubeflow_corpus.records import Chunk, seal
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import RunRecord, apply_plan
-from kubeflow_corpus.store.connection import connect, disconnect, store_errors
 from kubeflow_corpus.store.plan import SHARD_FOLDER, Mode, SourceResult, plan_sync
 from kubeflow_corpus.store.publish import publish
 from kubeflow_corpus.store.schema import DOCS, served_name

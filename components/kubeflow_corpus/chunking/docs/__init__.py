@@ -1,0 +1,1 @@
+"""Documentation pages: sections of Markdown, as the site's generator shows them."""

@@ -1,0 +1,148 @@
+"""Release pages: which release a section is about, when it came out and which products it lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Final
+
+from kubeflow_corpus.chunking.docs.sections import Section
+from kubeflow_corpus.terms import version_precisions
+
+# A page is about releases where its path looks like one of these and its title, file or headings name a version.
+RELEASE_PATHS: Final = (
+    "*/releases/*",
+    "*/release-notes/*",
+    "*/release-notes.*",
+    "*/releases.*",
+    "*/changelog.*",
+    "changelog.*",
+)
+DOCS: Final = "docs"
+RELEASE_NOTES: Final = "release_notes"
+
+# A product that a release lists, by the name that its component table gives it.
+LISTED_PRODUCTS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
+    (area, re.compile(pattern, re.IGNORECASE))
+    for area, pattern in (
+        ("pipelines", r"\b(?:kubeflow )?pipelines\b"),
+        ("katib", r"\bkatib\b"),
+        ("kserve", r"\bkserve\b|\bkfserving\b"),
+        ("trainer", r"\btrainer\b"),
+        (
+            "training-operator",
+            r"\btraining operator\b|\b(?:tf|tensorflow|pytorch|mpi|mxnet|xgboost)[ -]?operator\b|\btf job\b",
+        ),
+        ("notebooks", r"\bnotebooks?\b|\bjupyter\b|\btensorboards?\b|\bvolumes web app\b|\bpoddefaults\b"),
+        ("workspaces", r"\bworkspaces?\b"),
+        ("spark", r"\bspark\b"),
+        ("model-registry", r"\bmodel registry\b|\bkubeflow hub\b"),
+        ("dashboard", r"\bcentral ?dashboard\b|\bprofile controller\b|\baccess management\b"),
+        ("sdk", r"\b(?:kubeflow|python) sdk\b"),
+        ("feast", r"\bfeast\b|\bfeature store\b"),
+        ("manifests", r"\bmanifests\b"),
+    )
+)
+_VERSION: Final = re.compile(r"(?<![\w.])v?(\d{1,4}(?:\.\d+)+(?:-?rc[.\d]*)?)(?![\w])", re.IGNORECASE)
+_DATE_LABEL: Final = re.compile(
+    r"release[ -]date\W{1,20}([^\n|]{4,40})|\breleased (?:on )?([^\n|]{4,40})", re.IGNORECASE
+)
+_ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_WORD_DATE: Final = re.compile(
+    r"([A-Z][a-z]+)\.? (\d{1,2})(?:st|nd|rd|th)?,? (\d{4})|(\d{1,2}) ([A-Z][a-z]+),? (\d{4})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """What a page says about releases.
+
+    Attributes:
+        doc_type: ``release_notes`` or ``docs``.
+        version: The page's own version, at every precision.
+        areas: Products that it lists.
+        dates: Release date by the heading that names the version.
+    """
+
+    doc_type: str = DOCS
+    version: tuple[str, ...] = ()
+    areas: tuple[str, ...] = ()
+    dates: dict[str, str] = field(default_factory=dict)
+
+    def section(self, path: Sequence[str]) -> tuple[tuple[str, ...], str]:
+        """Returns version and release date of a section: those of the nearest heading that names a version."""
+        if self.doc_type == DOCS:
+            return (), ""
+        for heading in reversed(path):
+            version = named_version(heading)
+            if version:
+                return version, self.dates.get(heading, "")
+        return self.version, self.dates.get("", "")
+
+
+def read_releases(path: str, title: str, sections: Sequence[Section]) -> Releases:
+    """Reads what a page says about releases.
+
+    Args:
+        path: Path in the repository.
+        title: The page's title.
+        sections: Its sections, before tiny ones are joined.
+    """
+    if not any(fnmatchcase(path.lower(), pattern) for pattern in RELEASE_PATHS):
+        return Releases()
+    stem = path.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+    version = named_version(title) or named_version(stem.replace("_", " ").replace("kubeflow-", "kubeflow "))
+    if not version and not any(named_version(heading) for section in sections for heading in section.path):
+        return Releases()
+    dates: dict[str, str] = {}
+    for section in sections:
+        heading = next((name for name in reversed(section.path) if named_version(name)), "")
+        date = release_date(block.text for block in section.blocks)
+        if date:
+            dates.setdefault(heading, date)
+    listed = "\n".join(
+        block.text for section in sections for block in section.blocks if block.kind in ("table", "list")
+    )
+    areas = tuple(area for area, pattern in LISTED_PRODUCTS if pattern.search(listed))
+    return Releases(RELEASE_NOTES, version, areas, dates)
+
+
+def named_version(text: str) -> tuple[str, ...]:
+    """Returns the first version that a heading or title names, at every precision."""
+    match = _VERSION.search(text)
+    return version_precisions(match.group(1)) if match is not None else ()
+
+
+def release_date(texts: Iterable[str]) -> str:
+    """Returns the first date that a text gives as a release date, ISO 8601, empty where there is none."""
+    for text in texts:
+        for match in _DATE_LABEL.finditer(text):
+            date = _date(match.group(1) or match.group(2))
+            if date:
+                return date
+    return ""
+
+
+def _date(text: str) -> str:
+    iso = _ISO_DATE.search(text)
+    if iso is not None:
+        return iso.group() if _parsed(iso.group(), "%Y-%m-%d") else ""
+    match = _WORD_DATE.search(text)
+    if match is None:
+        return ""
+    month, day, year = (
+        match.group(1) or match.group(5),
+        match.group(2) or match.group(4),
+        match.group(3) or match.group(6),
+    )
+    return _parsed(f"{day} {month[:3]} {year}", "%d %b %Y")
+
+
+def _parsed(text: str, pattern: str) -> str:
+    try:
+        return datetime.strptime(text, pattern).date().isoformat()
+    except ValueError:
+        return ""

@@ -1,0 +1,1 @@
+"""Kubernetes objects: CRDs whole, joined with the Go types behind them."""

@@ -1,0 +1,1 @@
+"""Issue threads: one unit a thread, its resolution found by rules."""

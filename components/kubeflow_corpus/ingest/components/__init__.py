@@ -1,0 +1,1 @@
+"""The KFP faces of the steps."""

@@ -1,1 +1,0 @@
-"""The commands that serve the tools, or call one of them."""

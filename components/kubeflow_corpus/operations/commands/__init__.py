@@ -1,1 +1,0 @@
-"""The commands that prepare a server, and hold it to its contract."""

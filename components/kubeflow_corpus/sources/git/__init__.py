@@ -1,0 +1,1 @@
+"""Git: a hardened command and the trees that it reads."""

@@ -1,0 +1,1 @@
+"""GitHub's REST API and the issue threads read through it."""

@@ -1,1 +1,0 @@
-"""The steps of a run as functions over files: what each `component.py` calls. A layer above the stage libraries."""

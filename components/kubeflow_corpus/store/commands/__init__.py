@@ -1,1 +1,0 @@
-"""The commands that look after stored collections."""

@@ -1,0 +1,82 @@
+import pytest
+from kubeflow_corpus.chunking.docs.anchors import Anchor, DocusaurusAnchors, HeadingSource, HugoAnchors
+
+# Worked out by hand from hugo's markup/goldmark/autoid.go (the cases of its own test among them) and goldmark's
+# parser/atx_heading.go: letters, digits and underscores stay, spaces and hyphens become hyphens, of the source line.
+HUGO = [
+    ("God is good: 神真美好", "god-is-good-神真美好"),
+    ("Question?", "question"),
+    ("1+2=3", "123"),
+    ('Special !"#$%&(parens)=?´* chars', "special-parens-chars"),
+    ("Resumé", "resumé"),
+    ("Multiple--Hyphens", "multiple--hyphens"),
+    ("Trailing hyphen-", "trailing-hyphen-"),
+    ("Many   spaces  here", "many---spaces--here"),
+    ("Forward/slash", "forwardslash"),
+    ("Under_score", "under_score"),
+    ("Tab\tSpace", "tabspace"),
+    ("Trailing Space ", "trailing-space"),
+    ("[`prow`](https://github.com/kubernetes-sigs/prow)", "prowhttpsgithubcomkubernetes-sigsprow"),
+    ("**Example:** Using `dsl.Collected`", "example-using-dslcollected"),
+    ("Tom &amp; Jerry", "tom-amp-jerry"),
+    (":rocket: Launch 🚀", "rocket-launch-"),
+    ("!!!", "heading"),
+]
+# From github-slugger's index.js and docusaurus' remark/headings: the text that a reader sees, lowered; everything but
+# letters, marks, digits, underscores, hyphens and spaces goes; each space becomes a hyphen.
+DOCUSAURUS = [
+    ("🎤 Speaking & Advocacy", "-speaking--advocacy"),
+    ("🗣\ufe0f Join Our Discussions", "\ufe0f-join-our-discussions"),
+    ("HuggingFace Hub (hf://)", "huggingface-hub-hf"),
+    ("Why C++ / Go?", "why-c--go"),
+    ("binary_data_size", "binary_data_size"),
+    ("Number 32", "number-32"),
+    ("Привет, Мир", "привет-мир"),
+    ("Half ½ and ⓐ", "half--and-ⓐ"),
+]
+
+
+def hugo(*raws: str) -> list[str]:
+    anchors = HugoAnchors()
+    return [anchors.next(HeadingSource(raw, raw)).id for raw in raws]
+
+
+def docusaurus(*texts: str) -> list[str]:
+    anchors = DocusaurusAnchors()
+    return [anchors.next(HeadingSource(text, text)).id for text in texts]
+
+
+@pytest.mark.parametrize(("raw", "anchor"), HUGO)
+def test_hugo_slugs_the_source_of_a_heading(raw: str, anchor: str) -> None:
+    assert hugo(raw) == [anchor]
+
+
+@pytest.mark.parametrize(("text", "anchor"), DOCUSAURUS)
+def test_docusaurus_slugs_what_a_reader_sees(text: str, anchor: str) -> None:
+    assert docusaurus(text) == [anchor]
+
+
+def test_both_number_duplicates_from_one() -> None:
+    assert hugo("A", "A", "A") == docusaurus("A", "A", "A") == ["a", "a-1", "a-2"]
+
+
+def test_a_number_that_a_heading_has_taken_is_not_given_twice() -> None:
+    assert hugo("A", "A-1", "A") == ["a", "a-1", "a-2"]
+    assert docusaurus("A", "A-1", "A") == ["a", "a-1", "a-2"]
+
+
+def test_hugo_reads_an_explicit_id_and_keeps_it_from_later_headings() -> None:
+    assert hugo("Set up {#go}", "Go", 'Run {.wide id="run" data-x=1}') == ["go", "go-1", "run"]
+
+
+def test_hugo_drops_classes_from_an_automatic_id_and_keeps_other_braces() -> None:
+    assert hugo("Set up {.wide}", "The {placeholder}") == ["set-up", "the-placeholder"]
+
+
+def test_docusaurus_explicit_ids_do_not_count_as_taken() -> None:
+    assert docusaurus("Set up {#go}", "Go", "Go") == ["go", "go", "go-1"]
+
+
+def test_an_explicit_id_is_no_part_of_the_text() -> None:
+    assert DocusaurusAnchors().next(HeadingSource("", "Set up {#go}")) == Anchor("go", "Set up")
+    assert HugoAnchors().next(HeadingSource("Set up {#go}", "Set up {#go}")) == Anchor("go", "Set up")

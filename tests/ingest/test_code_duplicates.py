@@ -1,0 +1,121 @@
+"""Copies of a CRD in several repositories of one catalogue, through the steps of a run: the owner's is the one kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubeflow_corpus.artifacts import read_chunks, read_jsonl
+from kubeflow_corpus.chunking.manifests.crds import OWNERS
+from kubeflow_corpus.embedding.embedder import ModelIdentity
+from kubeflow_corpus.ingest.chunking import chunk_source
+from kubeflow_corpus.ingest.model import identity_facts
+from kubeflow_corpus.ingest.outcomes import ROWS_FILE, SKIPS_FILE, Outcome, fresh_folder, read_outcome, write_outcome
+from kubeflow_corpus.ingest.sources import fetch_source, resolve_source
+from kubeflow_corpus.records import Chunk
+from kubeflow_corpus.sources.catalogue import load_catalogue
+
+OWNER, COPIER = "kubeflow/trainer", "kubeflow/community-distribution"
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: ploughs.trainer.kubeflow.org
+spec:
+  group: trainer.kubeflow.org
+  names:
+    kind: Plough
+    plural: ploughs
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        properties:
+          spec:
+            properties:
+              depth:
+                type: integer
+"""
+DEPLOYMENT = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: ploughs\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the steps made of one source."""
+
+    rows: Sequence[Chunk]
+    skips: Sequence[dict[str, Any]]
+    counts: dict[str, int]
+
+    @property
+    def kinds(self) -> set[str]:
+        return {str(row.fields["kind"]) for row in self.rows}
+
+
+def catalogue_of(folder: Path, *repos: str) -> str:
+    """A catalogue of two folders at most: the owner's CRD, and a copy of it beside a Deployment."""
+    files = {OWNER: {"manifests/crd.yaml": CRD}, COPIER: {"upstream/crd.yaml": CRD, "upstream/deploy.yaml": DEPLOYMENT}}
+    entries = []
+    for repo in repos:
+        name = repo.partition("/")[2]
+        for path, text in files[repo].items():
+            (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name / path).write_text(text)
+        entries.append(f"  - {{name: {name}, type: code, repo: {repo}, url: {name}, product_area: trainer}}\n")
+    file = folder / "catalogue.yaml"
+    file.write_text("sources:\n" + "".join(entries))
+    return str(file)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> str:
+    folder = fresh_folder(str(tmp_path / "state"))
+    write_outcome(folder, Outcome("", "read_state", facts=identity_facts(ModelIdentity("none", "1", 384, 256))))
+    return str(folder)
+
+
+def run(catalogue: str, repo: str, state: str, work: Path) -> Result:
+    resolved = resolve_source(catalogue, "code", repo.partition("/")[2], state)
+    documents, chunks = str(work / "documents"), str(work / "chunks")
+    fetch_source(catalogue, "code", resolved, documents)
+    chunk_source(documents, chunks, "code")
+    outcome = read_outcome(Path(chunks))
+    assert outcome.ok, outcome.error
+    rows = tuple(read_chunks(Path(chunks) / ROWS_FILE))
+    return Result(rows, tuple(read_jsonl(Path(chunks) / SKIPS_FILE)), dict(outcome.counts))
+
+
+def test_a_copy_gives_way_to_the_owner_and_is_counted(tmp_path: Path, state: str) -> None:
+    catalogue = catalogue_of(tmp_path, OWNER, COPIER)
+    copied = run(catalogue, COPIER, state, tmp_path / "copied")
+    assert copied.kinds == {"Deployment"}
+    assert [(skip["path"], skip["reason"]) for skip in copied.skips] == [("upstream/crd.yaml", "crd_duplicate")]
+    assert copied.counts["left out: crd_duplicate"] == 1
+    owned = run(catalogue, OWNER, state, tmp_path / "owned")
+    assert owned.kinds == {"CustomResourceDefinition", "Plough"}
+    assert owned.skips == ()
+    assert {row.repo for row in owned.rows} == {OWNER}
+
+
+def test_a_copy_is_kept_where_the_catalogue_does_not_have_the_owner(tmp_path: Path, state: str) -> None:
+    copied = run(catalogue_of(tmp_path, COPIER), COPIER, state, tmp_path / "copied")
+    assert copied.kinds == {"CustomResourceDefinition", "Plough", "Deployment"}
+    assert copied.skips == ()
+
+
+def test_a_source_is_cut_anew_once_the_owner_of_what_it_copies_is_added(tmp_path: Path, state: str) -> None:
+    catalogue = catalogue_of(tmp_path, COPIER)
+    before = resolve_source(catalogue, "code", "community-distribution", state)
+    assert resolve_source(catalogue, "code", "community-distribution", state) == before
+    catalogue_of(tmp_path, OWNER, COPIER)
+    assert resolve_source(catalogue, "code", "community-distribution", state) != before
+
+
+def test_every_owner_of_a_crd_is_a_code_source_of_the_packaged_catalogue() -> None:
+    repos = {source.repo for source in load_catalogue().sources if source.type == "code"}
+    assert set(OWNERS.values()) - repos == set()
