@@ -55,6 +55,7 @@ class Settings:
         collection_prefix: ``COLLECTION_PREFIX``: separates environments in one Milvus.
         embeddings_url: ``EMBEDDINGS_URL``: a text-embeddings-inference service; empty is the embedded model.
         embeddings_api_key: ``EMBEDDINGS_API_KEY``.
+        chunk_tokens: ``CHUNK_TOKENS``: tokens that a chunk may have; 0, the default, is what the model reads.
         embedding_cache: ``EMBEDDING_CACHE``: a folder that keeps vectors for later runs on this machine; empty is none.
         rerank_url: ``RERANK_URL``: a TEI reranker; empty is no second stage.
         rerank_api_key: ``RERANK_API_KEY``.
@@ -72,6 +73,7 @@ class Settings:
     collection_prefix: str = ""
     embeddings_url: str = ""
     embeddings_api_key: Secret = Secret("")
+    chunk_tokens: int = 0
     embedding_cache: str = ""
     rerank_url: str = ""
     rerank_api_key: Secret = Secret("")
@@ -104,6 +106,7 @@ class Settings:
             collection_prefix=text("COLLECTION_PREFIX"),
             embeddings_url=text("EMBEDDINGS_URL").rstrip("/"),
             embeddings_api_key=Secret(text("EMBEDDINGS_API_KEY")),
+            chunk_tokens=_whole("CHUNK_TOKENS", text("CHUNK_TOKENS", "0")),
             embedding_cache=text("EMBEDDING_CACHE"),
             rerank_url=text("RERANK_URL").rstrip("/"),
             rerank_api_key=Secret(text("RERANK_API_KEY")),
@@ -156,3 +159,9 @@ class Settings:
                 setting="MILVUS_URI",
             )
         return self.milvus_uri
+
+
+def _whole(name: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise SettingsError(f"{name} {text!r} is not a whole number", remedy="Set a number, or unset it", setting=name)
+    return int(text)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kubeflow_corpus.milvus import connected
+from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import apply_plan
@@ -105,11 +106,13 @@ def sync(client: Any, folder: Path, rows: int, seed: int) -> float:
     workdir = folder / "work"
     results = [SourceResult(SOURCE, revision=REVISION, chunks=write_chunks(folder / "chunks.jsonl.zst", rows))]
     started = time.perf_counter()
-    plan = plan_sync(client, DOCS, results, identity=IDENTITY, chunker_version="1", budget=BUDGET, workdir=workdir)
+    plan = plan_sync(
+        client, DOCS, results, recipe=Recipe(IDENTITY, BUDGET.tokens), counter=BUDGET.counter, workdir=workdir
+    )
     seconds = time.perf_counter() - started
     files = [embedded(workdir, name, 1000 * seed + number) for number, name in enumerate(plan.shards)]
     started = time.perf_counter()
-    record = apply_plan(client, plan, results, files, workdir, budget=BUDGET)
+    record = apply_plan(client, plan, results, files, workdir, counter=BUDGET.counter)
     seconds += time.perf_counter() - started
     publish(client, plan, record)
     return seconds

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kubeflow_corpus.embedding.embedder import ModelIdentity
 from kubeflow_corpus.milvus import connect, detect_backend, disconnect
+from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.intent import bm25_text
 from kubeflow_corpus.query.ranking import light_fields

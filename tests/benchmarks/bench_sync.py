@@ -16,6 +16,7 @@ from typing import Any
 
 from kubeflow_corpus.artifacts import read_jsonl, write_vectors
 from kubeflow_corpus.milvus import connected, detect_backend
+from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import UPSERT_ROWS, apply_plan
 from kubeflow_corpus.store.plan import SHARD_FOLDER, Inputs, Plan, SourceResult, plan_sync, wanted_rows
@@ -78,7 +79,7 @@ def first_run(client: Any, results: list[SourceResult], workdir: Path) -> Timed:
     plan = planned(client, results, workdir)
     files = [embedded(workdir, name, number) for number, name in enumerate(plan.shards)]
     with timed() as taken:
-        record = apply_plan(client, plan, results, files, workdir, embedded=True, budget=BUDGET)
+        record = apply_plan(client, plan, results, files, workdir, embedded=True, counter=BUDGET.counter)
     publish(client, plan, record, embedded=True)
     taken.phases = record.seconds
     return taken
@@ -88,13 +89,15 @@ def second_run(client: Any, results: list[SourceResult], workdir: Path) -> Timed
     """Times a run that compares every row and finds it as it wants it."""
     with timed() as taken:
         plan = planned(client, results, workdir)
-        apply_plan(client, plan, results, [], workdir, embedded=True, budget=BUDGET)
+        apply_plan(client, plan, results, [], workdir, embedded=True, counter=BUDGET.counter)
     return taken
 
 
 def planned(client: Any, results: list[SourceResult], workdir: Path) -> Plan:
     """Returns the plan of a run."""
-    return plan_sync(client, DOCS, results, identity=IDENTITY, chunker_version="1", budget=BUDGET, workdir=workdir)
+    return plan_sync(
+        client, DOCS, results, recipe=Recipe(IDENTITY, BUDGET.tokens), counter=BUDGET.counter, workdir=workdir
+    )
 
 
 def embedded(workdir: Path, shard: str, seed: int) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from kubeflow_corpus.artifacts import write_jsonl
 from kubeflow_corpus.chunking.compose import Budget, search_text
-from kubeflow_corpus.embedding.embedder import ModelIdentity
+from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.records import Chunk, Document, seal
 from kubeflow_corpus.tokens import ApproximateCounter
 from numpy.typing import NDArray

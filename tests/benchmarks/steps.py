@@ -16,16 +16,17 @@ import numpy as np
 from kubeflow_corpus.artifacts import write_jsonl
 from kubeflow_corpus.embedding.shards import embed_shard
 from kubeflow_corpus.ingest.chunking import chunk_source
-from kubeflow_corpus.ingest.model import identity_facts
+from kubeflow_corpus.ingest.model import recipe_facts
 from kubeflow_corpus.ingest.outcomes import ROWS_FILE, VECTORS_FILE, Outcome, write_json, write_outcome
 from kubeflow_corpus.ingest.store import apply_collection, plan_collection, publish_collection
+from kubeflow_corpus.model import make_recipe
 from numpy.typing import NDArray
 
 from tests.benchmarks.harness import peak_memory_mb
 from tests.benchmarks.material import DIMENSION, IDENTITY, REVISION, SOURCE, documents
 
 COLLECTION = "docs"
-FACTS = {**identity_facts(IDENTITY), "entry": "made up", "revision": REVISION, "live": ""}
+FACTS = {**recipe_facts(make_recipe(IDENTITY)), "entry": "made up", "revision": REVISION, "live": ""}
 
 
 class StubEmbedder:

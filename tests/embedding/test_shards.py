@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from kubeflow_corpus.artifacts import read_vectors, write_jsonl
 from kubeflow_corpus.embedding.cache import VectorCache
-from kubeflow_corpus.embedding.embedder import ModelIdentity, text_digest
+from kubeflow_corpus.embedding.embedder import text_digest
 from kubeflow_corpus.embedding.factory import cache_from_settings, embedder_from_settings
 from kubeflow_corpus.embedding.shards import embed_shard
 from kubeflow_corpus.embedding.tei import Retries, TeiClient
 from kubeflow_corpus.errors import ArtifactError, EmbedderRefused
+from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.settings import Secret, Settings
 
 from tests.servers.tei import TeiServer, hash_vector

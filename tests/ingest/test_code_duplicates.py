@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from kubeflow_corpus.artifacts import read_chunks, read_jsonl
 from kubeflow_corpus.chunking.manifests.crds import OWNERS
-from kubeflow_corpus.embedding.embedder import ModelIdentity
 from kubeflow_corpus.ingest.chunking import chunk_source
-from kubeflow_corpus.ingest.model import identity_facts
+from kubeflow_corpus.ingest.model import recipe_facts
 from kubeflow_corpus.ingest.outcomes import ROWS_FILE, SKIPS_FILE, Outcome, fresh_folder, read_outcome, write_outcome
 from kubeflow_corpus.ingest.sources import fetch_source, resolve_source
+from kubeflow_corpus.model import ModelIdentity, make_recipe
 from kubeflow_corpus.records import Chunk
 from kubeflow_corpus.sources.catalogue import load_catalogue
 
@@ -75,7 +75,9 @@ def catalogue_of(folder: Path, *repos: str) -> str:
 @pytest.fixture
 def state(tmp_path: Path) -> str:
     folder = fresh_folder(str(tmp_path / "state"))
-    write_outcome(folder, Outcome("", "read_state", facts=identity_facts(ModelIdentity("none", "1", 384, 256))))
+    write_outcome(
+        folder, Outcome("", "read_state", facts=recipe_facts(make_recipe(ModelIdentity("none", "1", 384, 256))))
+    )
     return str(folder)
 
 

@@ -21,12 +21,13 @@ import numpy as np
 import pytest
 from kubeflow_corpus.chunking.docs.markdown import chunk
 from kubeflow_corpus.embedding.embedded import EmbeddedModel
-from kubeflow_corpus.embedding.embedder import Embedder, ModelIdentity
+from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.mcp_server.assembly import StatusReader
 from kubeflow_corpus.mcp_server.server import build_server
 from kubeflow_corpus.mcp_server.service import Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
 from kubeflow_corpus.milvus import connect, detect_backend, disconnect
+from kubeflow_corpus.model import ModelIdentity, Recipe
 from kubeflow_corpus.query.client import AsyncCorpusClient
 from kubeflow_corpus.query.evidence import EvidenceBuilder
 from kubeflow_corpus.query.links import strip_links
@@ -36,7 +37,7 @@ from kubeflow_corpus.records import Chunk
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.rows import to_row
 from kubeflow_corpus.store.schema import DOCS, physical_name
-from kubeflow_corpus.store.versions import Recipe, create_version, move_alias
+from kubeflow_corpus.store.versions import create_version, move_alias
 from kubeflow_corpus.tokens import ApproximateCounter
 from mcp import Client
 from numpy.typing import NDArray
@@ -100,7 +101,7 @@ def model() -> Iterator[Embedder]:
 def served(rows: list[Chunk], model: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     settings = Settings(milvus_uri=str(tmp_path_factory.mktemp("links") / "corpus.db"))
     client = connect(settings)
-    recipe = Recipe(model.identity, "1", 256)
+    recipe = Recipe(model.identity, 256)
     version = create_version(client, DOCS, DOCS.alias, detect_backend(client), recipe, {})
     assert version.name == physical_name(DOCS.alias, 1)
     for start in range(0, len(rows), 500):

@@ -13,7 +13,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-from kubeflow_corpus.embedding.embedder import ModelIdentity
 from kubeflow_corpus.errors import SettingsError, StoreUnavailable
 from kubeflow_corpus.mcp_server import documents, tools
 from kubeflow_corpus.mcp_server.assembly import StatusReader
@@ -23,12 +22,13 @@ from kubeflow_corpus.mcp_server.service import Caller, Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
 from kubeflow_corpus.mcp_server.writing import DocumentWriter
 from kubeflow_corpus.milvus import connect, detect_backend, disconnect
+from kubeflow_corpus.model import ModelIdentity, Recipe
 from kubeflow_corpus.query.client import AsyncCorpusClient
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store import manual
 from kubeflow_corpus.store.lease import Lease
 from kubeflow_corpus.store.schema import CODE, DOCS, HIDDEN, ISSUES, served_name
-from kubeflow_corpus.store.versions import Recipe, create_version, live_name, move_alias
+from kubeflow_corpus.store.versions import create_version, live_name, move_alias
 from mcp import Client
 
 from tests.mcp_server.harness import text_of
@@ -131,7 +131,7 @@ def fresh(database: Settings, tmp_path: Path, request: pytest.FixtureRequest) ->
 
 
 def serve_empty(place: Corpus, spec: Any) -> None:
-    recipe = Recipe(MODEL, "1", 256)
+    recipe = Recipe(MODEL, 256)
     version = create_version(place.client, spec, place.served(spec), detect_backend(place.client), recipe, {})
     move_alias(place.client, place.served(spec), version.name, "")
 

@@ -10,6 +10,7 @@ from typing import Any
 from kubeflow_corpus.chunking.compose import Budget, search_text
 from kubeflow_corpus.embedding.embedded import EmbeddedModel
 from kubeflow_corpus.milvus import connect, detect_backend, disconnect
+from kubeflow_corpus.model import SCHEMA_VERSION
 from kubeflow_corpus.records import Chunk, seal
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.rows import to_row
@@ -20,7 +21,6 @@ from kubeflow_corpus.store.schema import (
     ISSUES,
     MODEL_KEY,
     MODEL_REVISION_KEY,
-    SCHEMA_VERSION,
     SCHEMA_VERSION_KEY,
     CollectionSpec,
     collection_schema,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kubeflow_corpus.embedding.embedder import Embedder, ModelIdentity
+from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.evaluation.questions import Question, load_questions
 from kubeflow_corpus.evaluation.run import ClientSearcher, problems
 from kubeflow_corpus.ingest import store as store_steps
@@ -17,6 +17,7 @@ from kubeflow_corpus.ingest.embedding import describe_model, embed_shard
 from kubeflow_corpus.ingest.evaluation import evaluate_collection
 from kubeflow_corpus.ingest.outcomes import Outcome, read_outcome
 from kubeflow_corpus.ingest.sources import fetch_source, fetch_source_threads, list_sources, resolve_source
+from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.query.client import CorpusClient
 from numpy.typing import NDArray
 from pytest import MonkeyPatch

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from kubeflow_corpus.artifacts import read_jsonl, write_jsonl, write_vectors
 from kubeflow_corpus.chunking.compose import Budget, search_text
-from kubeflow_corpus.embedding.embedder import ModelIdentity
+from kubeflow_corpus.model import ModelIdentity, Recipe
 from kubeflow_corpus.records import Chunk, GateReport, seal
 from kubeflow_corpus.store.apply import RunRecord, apply_plan
 from kubeflow_corpus.store.plan import SHARD_FOLDER, Mode, Plan, SourceResult, plan_sync
@@ -114,6 +114,7 @@ class Run:
     spec: CollectionSpec = DOCS
     mode: Mode = "incremental"
     chunker_version: str = "1"
+    schema_version: str = "1"
     prefix: str = ""
     embedded: bool = True
     options: dict[str, Any] = field(default_factory=dict)
@@ -124,9 +125,8 @@ class Run:
             self.spec,
             self.results,
             prefix=self.prefix,
-            identity=self.embedder.identity,
-            chunker_version=self.chunker_version,
-            budget=BUDGET,
+            recipe=Recipe(self.embedder.identity, BUDGET.tokens, self.chunker_version, self.schema_version),
+            counter=BUDGET.counter,
             workdir=self.workdir,
             mode=self.mode,
             **self.options,
@@ -143,7 +143,9 @@ class Run:
         return files
 
     def apply(self, plan: Plan, files: list[Path]) -> RunRecord:
-        return apply_plan(self.client, plan, self.results, files, self.workdir, embedded=self.embedded, budget=BUDGET)
+        return apply_plan(
+            self.client, plan, self.results, files, self.workdir, embedded=self.embedded, counter=BUDGET.counter
+        )
 
     def publish(self, plan: Plan, record: RunRecord, gates: Sequence[GateReport] = ()) -> RunRecord:
         return publish(self.client, plan, record, gates, embedded=self.embedded)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kubeflow_corpus.errors import CollectionNotFound, GateFailed, StoreError, VersionInUse
 from kubeflow_corpus.milvus import detect_backend, read_with_retry
+from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.records import GateReport
 from kubeflow_corpus.store import apply, rows, schema
 from kubeflow_corpus.store.gate import check_version
@@ -15,13 +16,13 @@ from kubeflow_corpus.store.plan import SourceResult, resume_cursor
 from kubeflow_corpus.store.rows import to_row
 from kubeflow_corpus.store.schema import DOCS
 from kubeflow_corpus.store.versions import (
-    Recipe,
     drop_version,
     list_versions,
     live_name,
     live_version,
     move_alias,
     prune_versions,
+    recipe_properties,
     rollback,
     set_properties,
 )
@@ -76,10 +77,9 @@ def test_a_rebuild_is_forced_and_says_why(
     assert live_number(embedded) == "v2"
 
 
-def test_a_changed_schema_forces_a_rebuild(embedded: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_schema_forces_a_rebuild(embedded: Store) -> None:
     embedded.run(corpus("site", 2)).all()
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", "next")
-    record = embedded.run(corpus("site", 2)).all()
+    record = embedded.run(corpus("site", 2), schema_version="next").all()
     assert record.reasons == ("schema changed from 1 to next",)
     assert (record.embedded, live_number(embedded)) == (0, "v2")
 
@@ -159,7 +159,7 @@ def test_a_rebuild_over_some_sources_does_not_lose_the_others(embedded: Store) -
 def test_a_rebuild_whose_crawl_stopped_early_goes_on_from_its_own_cursor(embedded: Store) -> None:
     pages = corpus("site", 6)
     embedded.run(results=[result(embedded.folder, "site", pages, cursor="live-cursor")]).all()
-    recipe = {"prefix": embedded.prefix, "identity": MODEL, "chunker_version": "2", "token_budget": 256}
+    recipe = {"prefix": embedded.prefix, "recipe": Recipe(MODEL, 256, "2")}
 
     def cursor() -> str:
         return resume_cursor(embedded.client, DOCS, "site", mode="rebuild", **recipe)
@@ -214,7 +214,7 @@ def test_a_candidate_whose_creation_was_killed_is_completed(embedded: Store, lef
     embedded.client.create_collection(
         name,
         schema=schema.collection_schema(DOCS, backend, 8),
-        properties=Recipe(MODEL, "1", 256).properties(DOCS, backend),
+        properties=recipe_properties(Recipe(MODEL, 256), DOCS, backend),
     )
     if left:
         embedded.client.create_index(name, schema.index_params(backend, fields=left))

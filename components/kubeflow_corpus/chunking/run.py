@@ -18,9 +18,6 @@ from kubeflow_corpus.tokens import WordPieceCounter, wordpiece_counter
 if TYPE_CHECKING:
     from kubeflow_corpus.chunking.manifests.crds import CodeContext
 
-# Recorded in every collection: another number rebuilds it.
-CHUNKER_VERSION: Final = "1"
-
 _PACKAGE: Final = "kubeflow_corpus.chunking"
 _MANIFESTS: Final = "manifests.objects"
 # Source type and file extension to the module that cuts such documents; "" is any extension.

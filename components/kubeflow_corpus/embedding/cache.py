@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kubeflow_corpus.embedding.embedder import ModelIdentity
 from kubeflow_corpus.errors import ArtifactError
+from kubeflow_corpus.model import ModelIdentity
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kubeflow_corpus.embedding.batching import BatchLimits, plan_batches, windows
-from kubeflow_corpus.embedding.embedder import ModelIdentity, check_texts
+from kubeflow_corpus.embedding.embedder import check_texts
 from kubeflow_corpus.errors import EmbedderMissing, EmbedderUnavailable
+from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.tokens import load_tokenizer, package_file, well_formed
 
 if TYPE_CHECKING:

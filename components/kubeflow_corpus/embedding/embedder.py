@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kubeflow_corpus.errors import EmbedderRefused
+from kubeflow_corpus.model import ModelIdentity
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 K = TypeVar("K")
-
-
-@dataclass(frozen=True, slots=True)
-class ModelIdentity:
-    """Which model made a vector. Vectors of two identities never meet.
-
-    Attributes:
-        model: Name such as ``sentence-transformers/all-MiniLM-L6-v2``.
-        revision: Commit or digest of the weights; empty where a service does not say.
-        dimension: Length of the vectors.
-        max_tokens: Tokens that the model reads, special tokens included.
-        dtype: Number format of the weights, for information; empty where unknown.
-    """
-
-    model: str
-    revision: str
-    dimension: int
-    max_tokens: int
-    # Recorded, not compared: a service that is restarted in float16 gives the same vectors to the fourth digit.
-    dtype: str = field(default="", compare=False)
 
 
 class Embedder(Protocol):

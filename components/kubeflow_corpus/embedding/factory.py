@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubeflow_corpus.embedding.embedder import ModelIdentity, StreamingEmbedder
+from kubeflow_corpus.embedding.embedder import StreamingEmbedder
+from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.settings import Settings
 
 if TYPE_CHECKING:

@@ -31,9 +31,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from kubeflow_corpus.embedding.batching import BatchLimits, plan_batches, windows
-from kubeflow_corpus.embedding.embedder import ModelIdentity, check_texts, text_digest
+from kubeflow_corpus.embedding.embedder import check_texts, text_digest
 from kubeflow_corpus.embedding.service import Answer, NoAnswer, Service
 from kubeflow_corpus.errors import EmbedderRefused, EmbedderUnavailable, EmbeddingError, InvalidVector
+from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.settings import Secret
 
 if TYPE_CHECKING:

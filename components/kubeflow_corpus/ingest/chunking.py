@@ -6,14 +6,14 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.artifacts import read_documents, write_jsonl
 from kubeflow_corpus.chunking.compose import Budget
-from kubeflow_corpus.chunking.run import CHUNKER_VERSION, chunk_documents
+from kubeflow_corpus.chunking.run import chunk_documents
+from kubeflow_corpus.ingest.model import recipe_of
 from kubeflow_corpus.ingest.outcomes import (
     AROUND_FILE,
     LEFT_OUT,
@@ -56,7 +56,7 @@ def chunk_source(documents: str, target: str, collection: str) -> dict[str, Any]
 
     def work() -> Outcome:
         with step("chunk", collection=collection, item=outcome.source) as watch:
-            tokens = int(outcome.facts["max_tokens"])
+            tokens = recipe_of(outcome).token_budget
             total = int(outcome.counts["documents"])
             repos = [repo for repo in outcome.facts.get("repos", "").split(",") if repo]
             counts, found = _write_chunks(Path(documents), folder, tokens, total, watch, collection, repos)
@@ -65,7 +65,7 @@ def chunk_source(documents: str, target: str, collection: str) -> dict[str, Any]
             threads = Path(documents) / THREADS_FILE
             if threads.exists():
                 shutil.copyfile(threads, folder / THREADS_FILE)
-            return replace(outcome.add(counts), facts={**outcome.facts, "chunker_version": CHUNKER_VERSION})
+            return outcome.add(counts)
 
     return {**details, **hand_on(folder, outcome, work).metadata()}
 

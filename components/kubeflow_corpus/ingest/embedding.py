@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kubeflow_corpus.embedding.embedder import Embedder, ModelIdentity
+from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.embedding.factory import cache_from_settings, embedder_from_settings
 from kubeflow_corpus.embedding.shards import embed_shard as embed_texts
 from kubeflow_corpus.errors import ModelMismatch
-from kubeflow_corpus.ingest.model import identity_facts, identity_of
+from kubeflow_corpus.ingest.model import recipe_facts, recipe_of
 from kubeflow_corpus.ingest.outcomes import VECTORS_FILE, Outcome, fresh_folder, hand_on, read_outcome
 from kubeflow_corpus.ingest.progress import step
+from kubeflow_corpus.model import ModelIdentity, make_recipe
 from kubeflow_corpus.settings import Settings
 
 
@@ -22,7 +23,7 @@ def describe_model(collection: str, begun: str, target: str) -> dict[str, Any]:
     Args:
         collection: ``docs``, ``issues`` or ``code``.
         begun: Folder that `list_sources` wrote.
-        target: Folder for the outcome, with the facts of `identity_facts`.
+        target: Folder for the outcome, with the fact of `recipe_facts`.
 
     Returns:
         Metadata for the artifact.
@@ -31,9 +32,10 @@ def describe_model(collection: str, begun: str, target: str) -> dict[str, Any]:
 
     def work() -> Outcome:
         with step("describe_model", collection=collection):
-            embedder = embedder_from_settings(Settings.from_env())
+            settings = Settings.from_env()
+            embedder = embedder_from_settings(settings)
             try:
-                return replace(before, facts=identity_facts(embedder.identity))
+                return replace(before, facts=recipe_facts(make_recipe(embedder.identity, settings.chunk_tokens)))
             finally:
                 embedder.close()
 
@@ -64,7 +66,7 @@ def embed_shard(collection: str, shard: str, planned: str, target: str) -> dict[
             settings = Settings.from_env()
             embedder = embedder_from_settings(settings)
             try:
-                _check_identity(embedder, identity_of(before))
+                _check_identity(embedder, recipe_of(before).identity)
                 report = embed_texts(
                     Path(planned) / shard,
                     folder / VECTORS_FILE,

@@ -117,7 +117,7 @@ def _answer(
     # A rebuild stands beside what is served: the same questions say which of the two is better. An incremental run
     # changed what is served, so that there is nothing left to compare with.
     served = _served_answers(collection, plan, version, chosen, watched)
-    baseline = Baseline.of(served, plan.model, {}) if served else None
+    baseline = Baseline.of(served, plan.recipe.identity.model, {}) if served else None
     report = gate(answers, baseline=baseline, floors=floors or DEFAULT_FLOORS)
     return report, to_html(f"{collection}: {version}", answers, compare(answers, served), report.failures)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kubeflow_corpus.artifacts import write_jsonl
 from kubeflow_corpus.chunking.manifests.crds import KIND, tells_context
-from kubeflow_corpus.ingest.model import model_facts
+from kubeflow_corpus.ingest.model import recipe_facts, recipe_of
 from kubeflow_corpus.ingest.outcomes import (
     AROUND_FILE,
     CURSORS_FILE,
@@ -119,7 +119,7 @@ def _facts(catalogue: str, collection: str, name: str, held: Outcome) -> dict[st
     # A changed entry (other globs, other product areas) makes other documents of the same commit.
     # What the rows are cut to travels with the source: KFP's local runner replaces a parameter from outside a loop by
     # the item of the loop, and an artifact from outside would be part of the cache's key.
-    facts = {**model_facts(held.facts), "entry": hashlib.sha256(repr(source).encode()).hexdigest()}
+    facts = {**recipe_facts(recipe_of(held)), "entry": hashlib.sha256(repr(source).encode()).hexdigest()}
     if attempt_of := _attempt(held.facts.get(f"failed:{name}", "")):
         facts["attempt"] = attempt_of
     if collection == "issues":

@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubeflow_corpus.artifacts import read_chunks
-from kubeflow_corpus.chunking.compose import Budget
-from kubeflow_corpus.chunking.run import CHUNKER_VERSION
-from kubeflow_corpus.embedding.embedder import ModelIdentity
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.ingest.build import fingerprint
-from kubeflow_corpus.ingest.model import identity_of
+from kubeflow_corpus.ingest.model import recipe_of
 from kubeflow_corpus.ingest.outcomes import (
     ALIASES,
     CURSORS_FILE,
@@ -73,7 +70,7 @@ def read_state(collection: str, model: str, sources: Sequence[str], rebuild: boo
         with step("read_state", collection=collection):
             settings = Settings.from_env()
             spec = schema.collection_spec(ALIASES[collection])
-            identity = identity_of(outcome)
+            recipe = recipe_of(outcome)
             if not any(sources):
                 write_json(str(folder / CURSORS_FILE), {})
                 return replace(outcome, facts={**outcome.facts, "live": ""})
@@ -84,9 +81,7 @@ def read_state(collection: str, model: str, sources: Sequence[str], rebuild: boo
                         spec,
                         source,
                         prefix=settings.collection_prefix,
-                        identity=identity,
-                        chunker_version=CHUNKER_VERSION,
-                        token_budget=identity.max_tokens,
+                        recipe=recipe,
                         mode="rebuild" if rebuild else "incremental",
                     )
                     for source in (sources if collection == "issues" else ())
@@ -141,7 +136,7 @@ def plan_collection(
     def work() -> Outcome:
         with step("plan", collection=collection) as watch:
             settings = Settings.from_env()
-            identity = identity_of(outcome)
+            recipe = recipe_of(outcome)
             # A run over some sources, or some documents of them, does not say that the others are gone.
             partial = any(part.named is not None for part in parts)
             covered = None if names or partial else [source for source in sources if source]
@@ -154,8 +149,7 @@ def plan_collection(
                     settled,
                     prefix=settings.collection_prefix,
                     live=outcome.facts["live"],
-                    identity=identity,
-                    chunker_version=CHUNKER_VERSION,
+                    recipe=recipe,
                     run=run,
                 )
             else:
@@ -165,9 +159,8 @@ def plan_collection(
                         spec,
                         source_results(chunks),
                         prefix=settings.collection_prefix,
-                        identity=identity,
-                        chunker_version=CHUNKER_VERSION,
-                        budget=_budget(identity),
+                        recipe=recipe,
+                        counter=_LazyCounter(),
                         workdir=folder,
                         mode="rebuild" if rebuild else "incremental",
                         run=run,
@@ -214,10 +207,6 @@ class _LazyCounter:
 
     def truncate(self, text: str, tokens: int) -> str:
         return wordpiece_counter().truncate(text, tokens)
-
-
-def _budget(identity: ModelIdentity) -> Budget:
-    return Budget(_LazyCounter(), identity.max_tokens)
 
 
 def source_results(chunks: Sequence[str]) -> list[SourceResult]:
@@ -301,7 +290,7 @@ def apply_collection(
                     folder,
                     embedded=settings.embedded_milvus,
                     dense_index=settings.dense_index,
-                    budget=_budget(identity_of(outcome)),
+                    counter=_LazyCounter(),
                     wait_seconds=wait_seconds,
                     announce=print,
                     steps_are_processes=True,

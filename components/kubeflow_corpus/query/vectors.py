@@ -8,8 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kubeflow_corpus.embedding.embedder import Embedder, ModelIdentity
+from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.errors import EmbedderUnavailable
+from kubeflow_corpus.model import ModelIdentity
 
 if TYPE_CHECKING:
     import numpy as np

@@ -68,7 +68,7 @@ from kubeflow_corpus.store.versions import (
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
-    from kubeflow_corpus.chunking.compose import Budget
+    from kubeflow_corpus.tokens import TokenCounter
 
 # One upsert: a request may have 64 MiB, and a row up to 130 kB of text and some kB of vector.
 UPSERT_ROWS: Final = 256
@@ -192,7 +192,7 @@ def apply_plan(
     workdir: Path,
     *,
     embedded: bool = False,
-    budget: Budget | None = None,
+    counter: TokenCounter | None = None,
     dense_index: str = "FLAT",
     wait_seconds: float = 0.0,
     announce: Callable[[str], None] = lambda line: None,
@@ -207,7 +207,7 @@ def apply_plan(
         vectors: Parquet files of the shards that were embedded.
         workdir: Scratch space on disk: as large as the rows to write with their vectors.
         embedded: Whether the database is a ``.db`` path, which one process has to itself.
-        budget: Needed where rows written by people are embedded again.
+        counter: Needed where rows written by people are embedded again.
         dense_index: ``FLAT`` or ``HNSW``, for a version that is created.
         wait_seconds: How long to wait for another writer.
         announce: Gets lines that a person may want to see.
@@ -242,7 +242,7 @@ def apply_plan(
         elif target.name not in lease.names:
             lease.cover(target.name)
             ensure_indexed(client, target.name, backend, dense_index)
-        inputs = Inputs(client, plan.spec, plan.recipe, tuple(results), mode, live, budget)
+        inputs = Inputs(client, plan.spec, plan.recipe, tuple(results), mode, live, counter)
         started = RunRecord(
             run=plan.run,
             alias=plan.alias,
@@ -257,7 +257,7 @@ def apply_plan(
             record = _revisit(client, plan, results, target, started)
             lease.release()
             return record
-        with Ledger(workdir / "apply", plan.dimension) as ledger:
+        with Ledger(workdir / "apply", plan.recipe.identity.dimension) as ledger:
             record = _sync(client, inputs, target, ledger, lease, started, vectors, plan)
         if mode == "rebuild" or steps_are_processes:
             lease.hand_over(to_process=steps_are_processes)

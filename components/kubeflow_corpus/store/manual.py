@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, SchemaMismatch, StoreError
 from kubeflow_corpus.milvus import store_errors
+from kubeflow_corpus.model import SCHEMA_VERSION
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.apply import UPSERT_ROWS, Writer
 from kubeflow_corpus.store.lease import Lease
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pymilvus import MilvusClient
 
-    from kubeflow_corpus.embedding.embedder import ModelIdentity
+    from kubeflow_corpus.model import ModelIdentity
 
 Action = Literal["created", "replaced", "restored", "unchanged", "deleted", "absent"]
 # A server may need a moment until a flushed row is read everywhere.
@@ -96,9 +97,9 @@ def _fitting(place: Place, versions: list[Version], identity: ModelIdentity) -> 
             collection=place.served,
         )
     recorded = live.properties.get(schema.SCHEMA_VERSION_KEY, "")
-    if recorded != schema.SCHEMA_VERSION:
+    if recorded != SCHEMA_VERSION:
         raise SchemaMismatch(
-            f"{live.name} has schema {recorded or '(none)'}, this release writes {schema.SCHEMA_VERSION}",
+            f"{live.name} has schema {recorded or '(none)'}, this release writes {SCHEMA_VERSION}",
             remedy="Rebuild it: python -m pipelines run <collection> --rebuild",
             collection=live.name,
         )

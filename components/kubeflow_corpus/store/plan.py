@@ -16,20 +16,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kubeflow_corpus.artifacts import read_chunks, write_jsonl
-from kubeflow_corpus.embedding.embedder import ModelIdentity
+from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.errors import DeletionGuard, InvalidArgument, InvalidRow
 from kubeflow_corpus.milvus import detect_backend, store_errors
+from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.records import Skip
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.ledger import HELD_FIELDS, SERVED, TARGET, Ledger
 from kubeflow_corpus.store.rows import scan, stored_row, to_row
 from kubeflow_corpus.store.schema import MANUAL_SOURCE, Backend, CollectionSpec, served_name, text_literal
-from kubeflow_corpus.store.versions import Recipe, Version, ensure_loaded, list_versions, live_version
+from kubeflow_corpus.store.versions import Version, ensure_loaded, list_versions, live_version, recipe_properties
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
-    from kubeflow_corpus.chunking.compose import Budget
+    from kubeflow_corpus.tokens import TokenCounter
 
 Mode = Literal["incremental", "rebuild"]
 
@@ -107,12 +108,7 @@ class Plan:
         reasons: Why it is a rebuild.
         live: Physical name of the version that is served, or "".
         target: Physical name of the version that is written, or "" where it does not exist yet.
-        model: The embedding model.
-        model_revision: Its weights.
-        dimension: Length of the vectors.
-        max_tokens: Tokens that the model reads.
-        chunker_version: Version of the chunkers.
-        token_budget: Tokens that a chunk may have.
+        recipe: What the rows are made with.
         documents: By source, the number of documents that are added, changed, unchanged, deleted, and held now.
         rows: ``rows_wanted``, ``rows_to_write``, ``rows_to_delete``.
         to_embed: Texts that no held row has a vector for.
@@ -138,12 +134,7 @@ class Plan:
     reasons: tuple[str, ...]
     live: str
     target: str
-    model: str
-    model_revision: str
-    dimension: int
-    max_tokens: int
-    chunker_version: str
-    token_budget: int
+    recipe: Recipe
     documents: Mapping[str, Mapping[str, int]]
     rows: Mapping[str, int]
     to_embed: int
@@ -169,12 +160,6 @@ class Plan:
     def served(self) -> str:
         """The alias as Milvus knows it."""
         return served_name(self.prefix, self.alias)
-
-    @property
-    def recipe(self) -> Recipe:
-        """What the rows are made with."""
-        identity = ModelIdentity(self.model, self.model_revision, self.dimension, self.max_tokens)
-        return Recipe(identity, self.chunker_version, self.token_budget)
 
     def total(self, state: str) -> int:
         """Returns the number of documents in a state, over all sources."""
@@ -203,7 +188,7 @@ class Plan:
             "failed": tuple(Failure(**item) for item in data["failed"]),
             "skipped": tuple(Skip(**item) for item in data["skipped"]),
         }
-        return cls(**{**data, **texts, **records})
+        return cls(**{**data, **texts, **records, "recipe": Recipe.from_dict(data["recipe"])})
 
 
 def plan_sync(
@@ -212,9 +197,8 @@ def plan_sync(
     results: Sequence[SourceResult],
     *,
     prefix: str = "",
-    identity: ModelIdentity,
-    chunker_version: str,
-    budget: Budget,
+    recipe: Recipe,
+    counter: TokenCounter | None = None,
     workdir: Path,
     mode: Mode = "incremental",
     catalogue_sources: Collection[str] | None = None,
@@ -230,9 +214,8 @@ def plan_sync(
         spec: The collection.
         results: What the steps before brought, a source each.
         prefix: The environment's prefix.
-        identity: The embedding model.
-        chunker_version: Version of the chunkers.
-        budget: What the chunks were cut to.
+        recipe: What the chunks were made with.
+        counter: Counts the tokens of rows written by people, which a new version needs to be embedded again.
         workdir: Where the shards (below `SHARD_FOLDER`) and scratch files go.
         mode: ``rebuild`` asks for a new version; ``incremental`` becomes one where it must.
         catalogue_sources: Every source of this collection in the catalogue; None where the run covers only some, so
@@ -248,12 +231,11 @@ def plan_sync(
         ArtifactError: A chunk file is damaged.
     """
     backend = detect_backend(client)
-    recipe = Recipe(identity, chunker_version, budget.tokens)
     served = served_name(prefix, spec.alias)
     versions = list_versions(client, served)
     mode, reasons, live, target = resolve_mode(versions, spec, recipe, backend, mode)
-    with Ledger(workdir / "plan", identity.dimension) as ledger:
-        inputs = Inputs(client, spec, recipe, tuple(results), mode, live, budget)
+    with Ledger(workdir / "plan", recipe.identity.dimension) as ledger:
+        inputs = Inputs(client, spec, recipe, tuple(results), mode, live, counter)
         skipped = fill_ledger(ledger, inputs, target, catalogue_sources, allow_deletions)
         place = baseline(mode, live)
         held, documents = ledger.held_documents(place), ledger.documents(place)
@@ -269,12 +251,7 @@ def plan_sync(
             reasons=reasons,
             live=live.name if live else "",
             target=target.name if target else "",
-            model=identity.model,
-            model_revision=identity.revision,
-            dimension=identity.dimension,
-            max_tokens=identity.max_tokens,
-            chunker_version=chunker_version,
-            token_budget=budget.tokens,
+            recipe=recipe,
             documents={name: {**documents.get(name, {}), "held": held.get(name, 0)} for name in names},
             rows={name: counts[name] for name in ("rows_wanted", "rows_to_write", "rows_to_delete")},
             to_embed=len(missing),
@@ -320,7 +297,7 @@ def resolve_mode(
 
 def recipe_differences(version: Version, spec: CollectionSpec, recipe: Recipe, backend: Backend) -> tuple[str, ...]:
     """Returns in words why rows of a recipe cannot join those of a version; empty where they can."""
-    wanted = recipe.properties(spec, backend)
+    wanted = recipe_properties(recipe, spec, backend)
     names = {
         schema.SCHEMA_VERSION_KEY: "schema",
         schema.CHUNKER_VERSION_KEY: "chunker",
@@ -342,9 +319,7 @@ def resume_cursor(
     source: str,
     *,
     prefix: str = "",
-    identity: ModelIdentity,
-    chunker_version: str,
-    token_budget: int,
+    recipe: Recipe,
     mode: Mode = "incremental",
 ) -> str:
     """Returns where the fetch of a source goes on: "" for the beginning.
@@ -357,12 +332,9 @@ def resume_cursor(
         spec: The collection.
         source: Name of the catalogue entry.
         prefix: The environment's prefix.
-        identity: The embedding model.
-        chunker_version: Version of the chunkers.
-        token_budget: Tokens that a chunk may have.
+        recipe: What the rows of this run are made with.
         mode: What was asked for.
     """
-    recipe = Recipe(identity, chunker_version, token_budget)
     versions = list_versions(client, served_name(prefix, spec.alias))
     _, _, _, target = resolve_mode(versions, spec, recipe, detect_backend(client), mode)
     return target.prefixed(schema.CURSOR_PREFIX).get(source, "") if target else ""
@@ -379,7 +351,7 @@ class Inputs:
         results: What was fetched and chunked.
         mode: Kind of run.
         live: The version that is served.
-        budget: Makes the embedding text of rows that were written by people, whose text is not stored; None where
+        counter: Counts the tokens of rows that were written by people, whose embedding text is not stored; None where
             those rows keep their vectors.
     """
 
@@ -389,7 +361,7 @@ class Inputs:
     results: tuple[SourceResult, ...]
     mode: Mode
     live: Version | None
-    budget: Budget | None
+    counter: TokenCounter | None
 
     @property
     def moves_manual_rows(self) -> bool:
@@ -443,16 +415,17 @@ def wanted_rows(inputs: Inputs, refused: list[Skip] | None = None) -> Iterator[W
 
 def _manual_rows(inputs: Inputs) -> Iterator[WantedRow]:
     assert inputs.live is not None
-    if inputs.budget is None:
-        raise InvalidArgument("Rows written by people need a token budget to be embedded again", argument="budget")
+    if inputs.counter is None:
+        raise InvalidArgument("Rows written by people need a token counter to be embedded again", argument="counter")
+    budget = Budget(inputs.counter, inputs.recipe.token_budget)
     fields = [field.name for field in inputs.spec.fields]
     where = f"source == {text_literal(MANUAL_SOURCE)}"
     ensure_loaded(inputs.client, inputs.live.name)
     for page in scan(inputs.client, inputs.live.name, fields, where):
         for held in page:
             row = stored_row(inputs.spec, held)
-            header = inputs.budget.header(row["title"], row["section_path"])
-            text, _ = inputs.budget.embedding_text(header, row["content_text"])
+            header = budget.header(row["title"], row["section_path"])
+            text, _ = budget.embedding_text(header, row["content_text"])
             yield WantedRow({**row, "embedding_hash": hashlib.sha256(text.encode()).hexdigest()}, text)
 
 

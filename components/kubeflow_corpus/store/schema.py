@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from pymilvus import CollectionSchema
     from pymilvus.milvus_client.index import IndexParams
 
-    from kubeflow_corpus.embedding.embedder import ModelIdentity
+    from kubeflow_corpus.model import ModelIdentity
 
 # Raise it when a field, an index or an analyzer changes: every collection is then rebuilt beside the live version.
-SCHEMA_VERSION: Final = "1"
 
 # The reserved source of rows written by people through the MCP tool: no sync touches them, a rebuild copies them.
 MANUAL_SOURCE: Final = "manual"

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from kubeflow_corpus.embedding.embedder import ModelIdentity
 from kubeflow_corpus.milvus import store_errors
+from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.plan import Plan, SourceResult
 from kubeflow_corpus.store.rows import count_rows
@@ -109,8 +109,7 @@ def unchanged_plan(
     *,
     prefix: str,
     live: str,
-    identity: ModelIdentity,
-    chunker_version: str,
+    recipe: Recipe,
     run: str,
 ) -> Plan:
     """Returns the plan of a run in which no source changed, without a look at the collection.
@@ -120,8 +119,7 @@ def unchanged_plan(
         settled: What the served version holds of the sources of this run.
         prefix: The environment's prefix.
         live: Physical name of the version that is served.
-        identity: The embedding model.
-        chunker_version: Version of the chunkers.
+        recipe: What its rows are made with.
         run: Id of the run.
     """
     rows = sum(source.rows for source in settled.values())
@@ -133,12 +131,7 @@ def unchanged_plan(
         reasons=(),
         live=live,
         target=live,
-        model=identity.model,
-        model_revision=identity.revision,
-        dimension=identity.dimension,
-        max_tokens=identity.max_tokens,
-        chunker_version=chunker_version,
-        token_budget=identity.max_tokens,
+        recipe=recipe,
         documents={
             name: {"unchanged": source.documents, "held": source.documents} for name, source in sorted(settled.items())
         },

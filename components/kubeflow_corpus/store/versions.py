@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from kubeflow_corpus.embedding.embedder import ModelIdentity
 from kubeflow_corpus.errors import CollectionNotFound, StoreError, VersionInUse
 from kubeflow_corpus.milvus import read_with_retry, store_errors
+from kubeflow_corpus.model import ModelIdentity, Recipe
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.rows import count_rows
 from kubeflow_corpus.store.schema import Backend, CollectionSpec, served_name, version_number
@@ -29,33 +29,6 @@ KEPT_VERSIONS: Final = 2
 _CREATE_ATTEMPTS: Final = 5
 _ALIAS_ATTEMPTS: Final = 20
 _ALIAS_PAUSE_SECONDS: Final = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """What decides whether two versions hold comparable rows.
-
-    Attributes:
-        identity: The embedding model.
-        chunker_version: Version of the chunkers.
-        token_budget: Tokens that a chunk may have.
-    """
-
-    identity: ModelIdentity
-    chunker_version: str
-    token_budget: int
-
-    def properties(self, spec: CollectionSpec, backend: Backend) -> dict[str, str]:
-        """Returns what a version made with it records."""
-        return {
-            schema.SCHEMA_VERSION_KEY: schema.SCHEMA_VERSION,
-            schema.CHUNKER_VERSION_KEY: self.chunker_version,
-            schema.TOKEN_BUDGET_KEY: str(self.token_budget),
-            schema.MODEL_KEY: self.identity.model,
-            schema.MODEL_REVISION_KEY: self.identity.revision,
-            schema.DIMENSION_KEY: str(self.identity.dimension),
-            schema.ANALYZER_KEY: schema.analyzer_name(spec, backend),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +64,19 @@ class Version:
     def same_model(self, identity: ModelIdentity) -> bool:
         """Whether its vectors are of this model and may be reused."""
         return bool(self.properties.get(schema.MODEL_KEY)) and not schema.model_difference(self.properties, identity)
+
+
+def recipe_properties(recipe: Recipe, spec: CollectionSpec, backend: Backend) -> dict[str, str]:
+    """Returns what a version made with a recipe records."""
+    return {
+        schema.SCHEMA_VERSION_KEY: recipe.schema_version,
+        schema.CHUNKER_VERSION_KEY: recipe.chunker_version,
+        schema.TOKEN_BUDGET_KEY: str(recipe.token_budget),
+        schema.MODEL_KEY: recipe.identity.model,
+        schema.MODEL_REVISION_KEY: recipe.identity.revision,
+        schema.DIMENSION_KEY: str(recipe.identity.dimension),
+        schema.ANALYZER_KEY: schema.analyzer_name(spec, backend),
+    }
 
 
 def now() -> str:
@@ -177,7 +163,7 @@ def create_version(
 
     taken = [version.number for version in list_versions(client, served)]
     first = max(taken, default=0) + 1
-    properties = {**recipe.properties(spec, backend), schema.CREATED_AT_KEY: now(), **extra}
+    properties = {**recipe_properties(recipe, spec, backend), schema.CREATED_AT_KEY: now(), **extra}
     # A kill inside Milvus Lite's own creation leaves a folder that is no collection and blocks its name: go past it.
     for number in range(first, first + _CREATE_ATTEMPTS):
         name = schema.physical_name(served, number)

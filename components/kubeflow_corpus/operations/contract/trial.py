@@ -14,6 +14,7 @@ from kubeflow_corpus.chunking.compose import Budget, search_text
 from kubeflow_corpus.embedding.embedder import StreamingEmbedder
 from kubeflow_corpus.embedding.shards import embed_shard
 from kubeflow_corpus.milvus import connect, disconnect, store_errors
+from kubeflow_corpus.model import make_recipe
 from kubeflow_corpus.records import Chunk, seal
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import RunRecord, apply_plan
@@ -71,7 +72,8 @@ class Trial:
         self._runs += 1
         folder = self.folder / f"run-{self._runs}"
         folder.mkdir()
-        budget = Budget(wordpiece_counter(), self.embedder.identity.max_tokens)
+        recipe = make_recipe(self.embedder.identity).with_chunker("contract")
+        budget = Budget(wordpiece_counter(), recipe.token_budget)
         chunks = [chunk for name, sections in pages.items() for chunk in page(budget, name, sections, revision)]
         brought = folder / "chunks.jsonl.zst"
         write_jsonl(brought, (chunk.to_dict() for chunk in chunks))
@@ -81,9 +83,8 @@ class Trial:
             DOCS,
             results,
             prefix=self.settings.collection_prefix,
-            identity=self.embedder.identity,
-            chunker_version="contract",
-            budget=budget,
+            recipe=recipe,
+            counter=budget.counter,
             workdir=folder,
             mode=mode,
             allow_deletions=[SOURCE],
@@ -92,7 +93,7 @@ class Trial:
         for name in plan.shards:
             vectors.append(folder / f"{name}.parquet")
             embed_shard(folder / SHARD_FOLDER / name, vectors[-1], self.embedder)
-        record = apply_plan(self.client, plan, results, vectors, folder, budget=budget)
+        record = apply_plan(self.client, plan, results, vectors, folder, counter=budget.counter)
         return publish(self.client, plan, record)
 
     def rows(self, where: str = 'id != ""', fields: Sequence[str] = ("id",)) -> list[dict[str, Any]]:
