@@ -1,4 +1,8 @@
+import re
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kubeflow_corpus.chunking.docs.anchors import Anchor, DocusaurusAnchors, HeadingSource, HugoAnchors
 
 # Worked out by hand from hugo's markup/goldmark/autoid.go (the cases of its own test among them) and goldmark's
@@ -80,3 +84,24 @@ def test_docusaurus_explicit_ids_do_not_count_as_taken() -> None:
 def test_an_explicit_id_is_no_part_of_the_text() -> None:
     assert DocusaurusAnchors().next(HeadingSource("", "Set up {#go}")) == Anchor("go", "Set up")
     assert HugoAnchors().next(HeadingSource("Set up {#go}", "Set up {#go}")) == Anchor("go", "Set up")
+
+
+# What goldmark and docusaurus read at the end of a heading, as patterns: exact, and slow on a long run of blanks.
+GOLDMARK = re.compile(r"\s*(?<!\\)\{([^{}]*)\}\s*$")
+REMARK = re.compile(r"\s*\{#([^{}\n]{1,500})\}$")
+ENDINGS = st.tuples(
+    st.text("ab #.{}\\ \t\xa0=", max_size=12), st.sampled_from(["", "{#a}", " {.b}", "\\{#a}", "{#a b} ", "{}", "{#}"])
+).map("".join)
+
+
+@settings(deadline=None, max_examples=400)
+@given(heading=ENDINGS)
+def test_braces_are_found_from_the_end_as_the_generators_find_them(heading: str) -> None:
+    text = HugoAnchors().next(HeadingSource(heading, heading)).text
+    taken = GOLDMARK.search(heading)
+    names = taken is not None and re.search(r"(?:^|[\s,])(?:#[^\s#.={},\"']|id=)", taken[1])
+    assert text == (GOLDMARK.sub("", heading) if taken and (names or taken[1].lstrip().startswith(".")) else heading)
+    found = REMARK.search(heading)
+    anchor = DocusaurusAnchors().next(HeadingSource(heading, heading))
+    assert anchor.text == (heading[: found.start()] if found else heading)
+    assert found is None or anchor.id == found[1]

@@ -63,6 +63,13 @@ def test_setext_headings_are_headings() -> None:
     ]
 
 
+def test_rows_of_an_html_table_get_the_lines_on_which_they_stand() -> None:
+    cell = "<td>a cell of as many words as fill a whole row of the index by itself alone</td>"
+    table = f"<table><tr>{cell}</tr><tr>{cell}</tr>\n<tr>{cell}</tr><tr>{cell}</tr>\n<tr>{cell}</tr></table>"
+    rows = cut(f"{table}\n", tokens=32).chunks
+    assert [(row.start_line, row.end_line) for row in rows] == [(1, 1), (1, 1), (2, 2), (2, 2), (3, 3)]
+
+
 def test_headings_inside_fences_comments_and_quotes_are_none() -> None:
     text = "## A\n```bash\n# no heading\n```\n<!--\n## none either\n-->\n> ## quoted\n\n~~~\n## nor this\n~~~\n"
     assert places(cut(text + LONG)) == [("A", "a")]
@@ -70,6 +77,24 @@ def test_headings_inside_fences_comments_and_quotes_are_none() -> None:
 
 def test_a_heading_in_a_quote_takes_its_number_all_the_same() -> None:
     assert [anchor for _, anchor in places(cut(f"> # A\n\n## A\n{LONG}"))][-1] == "a-1"
+
+
+@pytest.mark.parametrize("silent", ["##", "## <!-- c -->", "## ![](a.png)", "## &nbsp;", "## {{< none >}}", "> ##"])
+@pytest.mark.parametrize("words", ["y", LONG])
+def test_what_stands_under_a_heading_that_shows_no_text_goes_on_with_the_section_above(silent: str, words: str) -> None:
+    (row,) = cut(f"## A\nx\n\n{silent}\n\n{words}\n").chunks
+    assert (row.section_path, row.content_text, row.start_line, row.end_line) == ("A", f"x\n\n{words.strip()}", 1, 6)
+
+
+@pytest.mark.parametrize("silent", ["#", "> ##", "- ##", "|  |\n|--|"])
+def test_a_page_that_shows_nothing_has_no_rows(silent: str) -> None:
+    skipped = cut(f"{silent}\n").skipped
+    assert skipped is not None and skipped.reason == "no_text"
+
+
+def test_a_heading_that_shows_no_text_is_not_the_title_of_a_page() -> None:
+    (row,) = cut(f"# ![](logo.png)\n\n# Page\n{LONG}").chunks
+    assert (row.title, row.section_path) == ("Page", "")
 
 
 def test_a_heading_without_text_goes_with_the_section_below_it_or_is_counted() -> None:

@@ -26,7 +26,7 @@ MAX_DEPTH: Final = 60
 MODULE, CODE, MARKERS, COMMENT = "module", "code", "markers", "comment"
 STAGE: Final = "stage"
 _COMMENTS: Final = frozenset({"comment", "line_comment", "block_comment", "html_comment", "hash_bang_line"})
-_MARKER: Final = re.compile(r"^\s*(//|#)\s*\+\w", re.MULTILINE)
+_MARKER: Final = re.compile(r"^[^\S\n]*(//|#)\s*\+\w", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -459,7 +459,7 @@ _LONGEST_DECLARATION: Final = 300
 # Declarations at the left margin, by which a file is read on after a part that does not parse.
 _RESYNC: Final = {
     "go": re.compile(
-        r"func\s+(?:\((?:\s*\w+\s+)?\*?(?P<owner>\w+)[^)]*\)\s*)?(?P<function>\w+)|(?:type|const|var)\s+(?P<type>\w+)"
+        r"func\s++(?:\((?:\s*+\w++\s++)?\*?(?P<owner>\w++)[^)]*+\)\s*+)?(?P<function>\w+)|(?:type|const|var)\s+(?P<type>\w+)"
     ),
     "python": re.compile(r"(?:async\s+)?def\s+(?P<function>\w+)|class\s+(?P<type>\w+)"),
     "typescript": re.compile(

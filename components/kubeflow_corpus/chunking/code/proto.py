@@ -10,8 +10,11 @@ from kubeflow_corpus.chunking.line_rows import SourceText
 
 _DECLARATION: Final = re.compile(r"\s*(message|enum|service|extend)\s+([\w.]+)")
 _HEADER: Final = re.compile(r"\s*(syntax|edition|package|import|option)\b")
-# Strings and comments are skipped, braces counted.
-_TOKEN: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?(?:\*/|\Z)|[{}]', re.DOTALL)
+# Strings and comments are skipped, braces counted. A string that nothing closes ends with its line: it would be looked
+# for again from each escaped quote in it.
+_TOKEN: Final = re.compile(
+    r'"(?:\\.?|[^"\\\n])*+"?|\'(?:\\.?|[^\'\\\n])*+\'?|//[^\n]*|/\*.*?(?:\*/|\Z)|[{}]', re.DOTALL
+)
 
 
 def outline(source: SourceText) -> list[Symbol]:

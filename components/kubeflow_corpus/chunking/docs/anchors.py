@@ -14,11 +14,8 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-# `{#id}`, `{#id .class key="value"}`: goldmark reads attributes at the end of a heading's last line.
-_GOLDMARK_ATTRIBUTES: Final = re.compile(r"\s*(?<!\\)\{([^{}]*)\}\s*$")
 _GOLDMARK_ID: Final = re.compile(r"""(?:^|[\s,])(?:#([^\s#.={},"']+)|id\s*=\s*"?([^\s"]+)"?)""")
-# docusaurus: /\s*\{#(?<id>(?:.(?!\{#|\}))*.)\}$/
-_DOCUSAURUS_ID: Final = re.compile(r"\s*\{#([^{}\n]{1,500})\}$")
+_MAX_DOCUSAURUS_ID: Final = 500
 # github-slugger strips these general categories ...
 _STRIPPED: Final = frozenset(
     ("No", "Pe", "Pf", "Pi", "Ps", "Po", "Pd", "Sc", "Sk", "Sm", "So", "Cc", "Co", "Cf", "Cn", "Cs", "Zl", "Zp", "Zs")
@@ -66,16 +63,17 @@ class HugoAnchors:
 
     def next(self, heading: HeadingSource) -> Anchor:
         """Returns the anchor of the next heading."""
-        match = _GOLDMARK_ATTRIBUTES.search(heading.raw)
-        if match is not None:
-            explicit = _GOLDMARK_ID.search(match.group(1))
-            text = _GOLDMARK_ATTRIBUTES.sub("", heading.text)
+        braces = _goldmark_attributes(heading.raw)
+        if braces is not None:
+            before, attributes = braces
+            explicit = _GOLDMARK_ID.search(attributes)
+            text = (_goldmark_attributes(heading.text) or (heading.text, ""))[0]
             if explicit is not None:
                 name = explicit.group(1) or explicit.group(2)
                 self._taken.add(name)
                 return Anchor(name, text)
-            if match.group(1).lstrip().startswith("."):
-                return Anchor(self._generate(heading.raw[: match.start()]), text)
+            if attributes.lstrip().startswith("."):
+                return Anchor(self._generate(before), text)
         return Anchor(self._generate(heading.raw), heading.text)
 
     def _generate(self, raw: str) -> str:
@@ -97,9 +95,10 @@ class DocusaurusAnchors:
 
     def next(self, heading: HeadingSource) -> Anchor:
         """Returns the anchor of the next heading."""
-        match = _DOCUSAURUS_ID.search(heading.text)
-        if match is not None:
-            return Anchor(match.group(1), heading.text[: match.start()])
+        braces = _docusaurus_id(heading.text)
+        if braces is not None:
+            text, name = braces
+            return Anchor(name, text)
         base = github_slug(heading.text)
         name = base
         while name in self._seen:
@@ -107,6 +106,31 @@ class DocusaurusAnchors:
             name = f"{base}-{self._seen[base]}"
         self._seen[name] = 0
         return Anchor(name, heading.text)
+
+
+def _goldmark_attributes(line: str) -> tuple[str, str] | None:
+    """Returns a heading without the attributes at its end, ``{#id .class key="value"}``, and what they say."""
+    found = _last_braces(line.rstrip())
+    return None if found is None or found[0].endswith("\\") else (found[0].rstrip(), found[1])
+
+
+def _docusaurus_id(text: str) -> tuple[str, str] | None:
+    r"""Returns a heading without the id at its end, and the id: ``/\s*\{#(?<id>(?:.(?!\{#|\}))*.)\}$/``."""
+    found = _last_braces(text.removesuffix("\n"))
+    if found is None or not found[1].startswith("#"):
+        return None
+    before, name = found[0].rstrip(), found[1][1:]
+    return (before, name) if 0 < len(name) <= _MAX_DOCUSAURUS_ID and "\n" not in name else None
+
+
+def _last_braces(text: str) -> tuple[str, str] | None:
+    """Returns what stands before the braces that end a text, and inside them; None where none do.
+
+    They are looked for from the end: a pattern that begins with blanks would read a long run of them once from each.
+    """
+    opening = text.rfind("{")
+    inside = text[opening + 1 : -1]
+    return (text[:opening], inside) if opening >= 0 and text.endswith("}") and "}" not in inside else None
 
 
 def goldmark_slug(raw: str) -> str:

@@ -99,12 +99,15 @@ def pack(blocks: Iterable[Block], room: int, counter: TokenCounter) -> list[Row]
     """
     room = max(room, _MIN_ROOM)
     groups: list[list[Block]] = []
+    tokens = size = 0
     for block in blocks:
         for part in _parts(block, room, counter):
-            if groups and _fits([*groups[-1], part], room):
+            tokens, size = tokens + part.tokens, size + _size(part)
+            if groups and tokens <= room and size <= MAX_ROW_CHARS:
                 groups[-1].append(part)
             else:
                 groups.append([*_introductions(groups[-1] if groups else [], part, room), part])
+                tokens, size = sum(held.tokens for held in groups[-1]), sum(map(_size, groups[-1]))
     if len(groups) > 1:
         _lengthen_tail(groups[-2], groups[-1], room)
     return [_row(group) for group in groups]
@@ -130,14 +133,19 @@ def _introduces(block: Block) -> bool:
 
 def _lengthen_tail(before: list[Block], tail: list[Block], room: int) -> None:
     """Moves blocks into a last row that would hold next to nothing."""
-    while len(before) > 1 and sum(block.tokens for block in tail) < _SHORT_TAIL and _fits([before[-1], *tail], room):
+    # Text that the model does not see has no tokens: without end, it would all move.
+    while len(before) > 1 and len(tail) < _SHORT_TAIL and sum(block.tokens for block in tail) < _SHORT_TAIL:
+        if not _fits([before[-1], *tail], room):
+            break
         tail.insert(0, before.pop())
 
 
 def _fits(blocks: Sequence[Block], room: int) -> bool:
-    return (
-        sum(block.tokens for block in blocks) <= room and sum(len(block.text) + 2 for block in blocks) <= MAX_ROW_CHARS
-    )
+    return sum(block.tokens for block in blocks) <= room and sum(map(_size, blocks)) <= MAX_ROW_CHARS
+
+
+def _size(block: Block) -> int:
+    return len(block.text) + len("\n\n")
 
 
 def _row(blocks: Sequence[Block]) -> Row:

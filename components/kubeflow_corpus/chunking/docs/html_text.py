@@ -39,6 +39,10 @@ _HIDING_STYLE: Final = re.compile(
 _MAX_SPAN: Final = 200
 _MAX_COLUMNS: Final = 60
 _MAX_TABLE_DEPTH: Final = 8
+# What cells may say again in the rows that they reach down to, in characters: so many, and so many times the HTML.
+# Tables in cells that reach down multiply otherwise.
+_REPEATED_CHARS: Final = 10_000
+_REPEATED_SHARE: Final = 10
 
 
 def hides(tag: str, attributes: dict[str, str | None]) -> bool:
@@ -80,11 +84,26 @@ class _Table:
     caption: str = ""
 
 
+class _Repeats:
+    """Characters that cells may still say again."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def take(self, text: str) -> str:
+        """Returns a text if it may be said again, else nothing."""
+        if len(text) > self._left:
+            return ""
+        self._left -= len(text)
+        return text
+
+
 class _Reader(HTMLParser):
     """Collects blocks of text with the lines that they come from (from 0, end exclusive)."""
 
-    def __init__(self) -> None:
+    def __init__(self, repeats: _Repeats) -> None:
         super().__init__(convert_charrefs=True)
+        self._repeats = repeats
         self.blocks: list[Block] = []
         self.counts: Counter[str] = Counter()
         self._text: list[str] = []
@@ -245,7 +264,7 @@ class _Reader(HTMLParser):
         if tag != "table":
             return
         self._tables.pop()
-        block = _table_block(table, self._line() + 1)
+        block = _table_block(table, self._line() + 1, self._repeats)
         if block is None:
             return
         if self._cell() is not None:
@@ -274,8 +293,8 @@ def _tidy(text: str) -> str:
     return "\n".join(lines)
 
 
-def _table_block(table: _Table, end: int) -> Block | None:
-    grid = _spanned(table.rows)
+def _table_block(table: _Table, end: int, repeats: _Repeats) -> Block | None:
+    grid = _spanned(table.rows, repeats)
     if not any(any(cells) for cells, _ in grid):
         return None
     head = [cells for cells, row in grid if row.in_head]
@@ -288,10 +307,11 @@ def _table_block(table: _Table, end: int) -> Block | None:
     pieces = []
     at = table.start
     for index, (cells, row) in enumerate(body):
-        last = end if index == len(body) - 1 else max(row.end, at + 1)
+        # A row that ends on the last line of the row before it shares that line.
+        last = end if index == len(body) - 1 else max(row.end, at)
         text = _row_text(cells, row, bool(head))
         if text:
-            pieces.append(Block("row", text, at, last))
+            pieces.append(Block("row", text, min(at, last - 1), last))
             at = last
     rows = [piece.text for piece in pieces]
     text = "\n".join([*([opening] if opening else []), *rows])
@@ -307,7 +327,7 @@ def _row_text(cells: list[str], row: _Row, has_head: bool) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _spanned(rows: list[_Row]) -> list[tuple[list[str], _Row]]:
+def _spanned(rows: list[_Row], repeats: _Repeats) -> list[tuple[list[str], _Row]]:
     """Returns the cells of each row with those that reach down from rows above it."""
     grid: list[tuple[list[str], _Row]] = []
     reaching: dict[int, tuple[int, str]] = {}
@@ -318,7 +338,7 @@ def _spanned(rows: list[_Row]) -> list[tuple[list[str], _Row]]:
             column = len(cells)
             if column in reaching:
                 left, text = reaching.pop(column)
-                cells.append(text)
+                cells.append(repeats.take(text))
                 if left > 1:
                     reaching[column] = (left - 1, text)
                 continue
@@ -347,7 +367,7 @@ def html_blocks(html: str, counts: Counter[str]) -> list[Block]:
     if len(html) > _MAX_HTML or opening > _MAX_TAGS or opening > html.count(">") + 500:
         text = _tidy(unescape(_ANY_TAG.sub(" ", html)))
         return [Block("html", text, 0, lines)] if text else []
-    reader = _Reader()
+    reader = _Reader(_Repeats(_REPEATED_CHARS + _REPEATED_SHARE * len(html)))
     reader.feed(html)
     reader.close()
     blocks = reader.finish(lines)

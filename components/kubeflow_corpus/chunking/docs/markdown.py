@@ -232,7 +232,7 @@ def _spans(
         # Rows of one long line share it; otherwise a row starts after the one before it.
         first = max(min(last, row.end + offset - 1), 0) if row.end + offset - 1 <= last else row.start + offset
         first = max(first, last + 1) if row.end + offset - 1 > last else first
-        stop = max(row.end + offset - 1, first)
+        stop = min(max(row.end + offset - 1, first), len(lines) - 1)
         while stop > first and not lines[stop].strip():
             stop -= 1
         if first > last + 1:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from kubeflow_corpus.chunking.docs.page_lines import Rewritten, label, padded, unfenced_runs
+from kubeflow_corpus.chunking.docs.page_lines import Rewritten, label, padded, starts_line, unfenced_runs
 
 _ESM: Final = re.compile(r"^(?:import\s+[\w*{'\"]|export\s+(?:const|let|var|function|async|class|default|\{|\*))")
 _MAX_ESM_LINES: Final = 200
-_ADMONITION: Final = re.compile(r"^(\s*)(:{3,})\s*([A-Za-z][\w-]*)(?:\[(.*?)\]|[ \t]+([^{]*?))?\s*(?:\{[^}]*\})?\s*$")
+# No part gives back what it took: parts that may share a run of blanks would try every way to divide it.
+_ADMONITION: Final = re.compile(
+    r"^(\s*+)(:{3,}+)\s*+([A-Za-z][\w-]*+)(?:\[(.*?)\]|[ \t]++([^{]*+))?\s*+(?:\{[^}]*+\})?\s*+$"
+)
 _ADMONITION_END: Final = re.compile(r"^\s*:{3,}\s*$")
 _HEADING_COMMENT_ID: Final = re.compile(r"^([ \t]*#{1,6}[ \t].*?)\{/\*[ \t]*#([^\s{}*]+)[ \t]*\*/\}[ \t]*$")
 # The places where MDX may stop being text: code spans, comments, string expressions and tags.
@@ -20,6 +24,7 @@ _SPECIAL: Final = re.compile(r"`+|\{/\*|\{[ \t]*[\"'`]|<(?=/?[A-Za-z>])|\\[<{`]"
 _TAG_NAME: Final = re.compile(r"</?\s*([A-Za-z][\w.-]*)?")
 _ATTRIBUTE: Final = re.compile(r"\s*([A-Za-z_:][\w:.-]*)(\s*=\s*)?")
 _STRING: Final = re.compile(r"""\{\s*(["'`])((?:(?!\1)[^\\\n]|\\.)*)\1\s*\}""")
+_TICKS: Final = re.compile(r"`+")
 _WHITE: Final = re.compile(r"\s*")
 # What all expressions of a page may cost to read, as a multiple of its length: nested braces that never close would
 # otherwise be read again from each of their beginnings.
@@ -155,6 +160,7 @@ def _markup(text: str, params: Mapping[str, Any], counts: Counter[str], effort: 
     out: list[str] = []
     at = 0
     spans = _Spans(text)
+    last_comment_end = text.rfind("*/}")
     while (match := _SPECIAL.search(text, at)) is not None:
         out.append(text[at : match.start()])
         found = match.group()
@@ -165,7 +171,7 @@ def _markup(text: str, params: Mapping[str, Any], counts: Counter[str], effort: 
             end = match.end()
             out.append(found)
         elif found == "{/*":
-            stop = text.find("*/}", match.end())
+            stop = text.find("*/}", match.end()) if match.end() <= last_comment_end else -1
             end = stop + 3 if stop >= 0 else match.end()
             out.append("\n" * text.count("\n", match.start(), end) if stop >= 0 else found)
             counts["mdx_comment"] += stop >= 0
@@ -181,23 +187,24 @@ def _markup(text: str, params: Mapping[str, Any], counts: Counter[str], effort: 
 
 
 class _Spans:
-    """Finds the end of code spans; a run of backticks that nothing closes is looked for once a length."""
+    """Finds the end of code spans: where runs of backticks stand is read once, by their length."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._unclosed: set[int] = set()
+        self._runs: dict[int, list[int]] = {}
+        for run in _TICKS.finditer(text):
+            self._runs.setdefault(len(run.group()), []).append(run.start())
 
     def end(self, start: int, length: int) -> int:
         after = start + length
-        if length in self._unclosed:
+        runs = self._runs.get(length, [])
+        place = bisect_left(runs, after)
+        if place == len(runs):
             return after
-        ticks = re.compile(rf"(?<!`)`{{{length}}}(?!`)")
-        match = ticks.search(self._text, after)
-        if match is None:
-            self._unclosed.add(length)
-            return after
+        closing = runs[place]
         # A span ends with its paragraph.
-        return after if "\n\n" in self._text[after : match.start()][:100_000] else match.end()
+        broken = self._text.find("\n\n", after, min(closing, after + 100_000)) >= 0
+        return after if broken else closing + length
 
 
 def _tag(
@@ -211,8 +218,8 @@ def _tag(
     original = text[start:end]
     if not name or name[0].isupper() or "." in name:
         shown = "" if closing or not name else _shown(name, attributes, params, counts)
-        starts_line = not text[text.rfind("\n", 0, start) + 1 : start].strip()
-        out.append(padded(label(shown) if shown and name in LABELS and starts_line else shown, original))
+        labelled = shown and name in LABELS and starts_line(text, start)
+        out.append(padded(label(shown) if labelled else shown, original))
     elif braces:
         kept = "".join(f' {key}="{value}"' for key, value in attributes.items() if '"' not in value and key != "style")
         hidden = ' style="display:none"' if "none" in attributes.get("style", "") else ""

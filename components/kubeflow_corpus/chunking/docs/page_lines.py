@@ -85,6 +85,22 @@ def padded(text: str, original: str) -> str:
     return " ".join(text.split("\n")) + "\n" * original.count("\n")
 
 
+def blank_start(text: str, at: int) -> int:
+    """Returns where the blanks begin that stand right before a place on its line; where there are none, the place."""
+    while at > 0 and text[at - 1] != "\n" and text[at - 1].isspace():
+        at -= 1
+    return at
+
+
+def starts_line(text: str, at: int) -> bool:
+    """Returns whether nothing but blanks stands before a place on its line.
+
+    The line is not read from its beginning: it may be the whole page, with a tag in every few of its characters.
+    """
+    at = blank_start(text, at)
+    return at == 0 or text[at - 1] == "\n"
+
+
 def label(text: str) -> str:
     """Returns a line that is a block of its own."""
     return f"# {LABEL}{text}"

@@ -10,8 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from html.parser import HTMLParser
+from itertools import accumulate
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
@@ -32,8 +33,8 @@ _PLAIN_MARKS: Final = re.compile(r"(?<=\w)_(?=\w)|(?<=\s)\*(?=\s)|!(?!\[)")
 _ALERT: Final = re.compile(r"^\[!(\w+)\][+-]?[ \t]*(.*)")
 _TABLE_TAG: Final = re.compile(r"<(/?)table\b", re.IGNORECASE)
 _NAMED_PLACE: Final = re.compile(r"""<a\s+(?:id|name)=["']([^"'\s]{1,500})["']\s*(?:/>|>\s*</a>)\s*$""")
-# What a linter was told, in prose that was generated from code.
-_LINT_MARK: Final = re.compile(r"[ \t]+# noqa(?:: ?[A-Z]+\d+)?[ \t]*$", re.MULTILINE)
+# What a linter was told, in prose that was generated from code. A run of blanks is read from its start only.
+_LINT_MARK: Final = re.compile(r"(?<![ \t])[ \t]+# noqa(?:: ?[A-Z]+\d+)?[ \t]*$", re.MULTILINE)
 _MAX_TABLE_LINES: Final = 5_000
 _INLINE_TAG: Final = re.compile(r"<(/?)([A-Za-z][\w.-]*)")
 
@@ -138,6 +139,7 @@ class _Writer:
         self._lines = lines
         self._page = page
         self._place = ("", 0, 0)
+        self._tables = _Tables(lines)
         self.read = [False] * len(lines)
 
     def write(self, tokens: list[Token]) -> None:
@@ -156,7 +158,7 @@ class _Writer:
                 self._page.dropped.update(dict.fromkeys(range(start, end), "named_place"))
                 self._place = (place.group(1), start, end)
             elif token.type == "html_block":
-                until = self._html(token, start, end)
+                until = self._html(start, end)
             else:
                 self._page.items += self._block(tokens, at, stop)
             at = stop + 1
@@ -164,7 +166,7 @@ class _Writer:
     def _heading(self, token: Token, inline: Token) -> None:
         start, end = token.map or (0, 0)
         if inline.content.startswith(LABEL):
-            self._page.items.append(self._label(inline, start, end))
+            self._page.items += self._shown(self._label(inline, start, end))
             return
         anchor = self._anchor(inline)
         name, first, last = self._place
@@ -185,16 +187,10 @@ class _Writer:
         raw = inline.content.rsplit("\n", 1)[-1]
         return self._anchors.next(HeadingSource(raw, " ".join(self._inline(inline.content, plain=True).split("\n"))))
 
-    def _html(self, token: Token, start: int, end: int) -> int:
+    def _html(self, start: int, end: int) -> int:
         """Writes an HTML block; a table with blank lines in it is read to its end. Returns the line after it."""
-        depth = _table_depth(token.content)
-        if depth > 0:
-            for line in range(end, min(len(self._lines), start + _MAX_TABLE_LINES)):
-                depth += _table_depth(self._lines[line])
-                if depth <= 0:
-                    end = line + 1
-                    self.read[start:end] = [True] * (end - start)
-                    break
+        end = self._tables.end(start, end)
+        self.read[start:end] = [True] * (end - start)
         source = "\n".join(self._lines[start:end])
         counts: Counter[str] = Counter()
         blocks = [moved(block, start) for block in html_blocks(source, counts)]
@@ -219,8 +215,7 @@ class _Writer:
         start, end = token.map or (0, 0)
         match token.type:
             case "paragraph_open":
-                text = self._inline(tokens[at + 1].content)
-                return [Block("paragraph", text, start, end)] if text.strip() else self._nothing(start, end)
+                return self._shown(Block("paragraph", self._inline(tokens[at + 1].content), start, end))
             case "fence" | "code_block":
                 return [_fence(token, start, end)]
             case "bullet_list_open" | "ordered_list_open":
@@ -228,11 +223,11 @@ class _Writer:
             case "blockquote_open":
                 return self._quote(self._blocks(tokens, at + 1, stop))
             case "table_open":
-                return [self._table(tokens, at, stop)]
+                return self._shown(self._table(tokens, at, stop))
             case "heading_open" if tokens[at + 1].content.startswith(LABEL):
-                return [self._label(tokens[at + 1], start, end)]
+                return self._shown(self._label(tokens[at + 1], start, end))
             case "heading_open":
-                return [Block("heading", self._anchor(tokens[at + 1]).text, start, end)]
+                return self._shown(Block("heading", self._anchor(tokens[at + 1]).text, start, end))
             case "html_block":
                 counts: Counter[str] = Counter()
                 blocks = [moved(block, start) for block in html_blocks(token.content.rstrip("\n"), counts)]
@@ -241,6 +236,9 @@ class _Writer:
             case "math_block" | "math_block_label":
                 return [Block("paragraph", f"$${token.content.strip()}$$", start, end)]
         return []
+
+    def _shown(self, block: Block) -> list[Block]:
+        return [block] if block.text.strip() else self._nothing(block.start, block.end)
 
     def _nothing(self, start: int, end: int) -> list[Block]:
         self._page.dropped.update({line: "markup_without_text" for line in range(start, end)})
@@ -309,6 +307,37 @@ class _Writer:
         tokens: list[Token] = []
         self._parser.inline.parse(content, self._parser, self._environment, tokens)
         return _InlineText(self._page.counts, plain, cell).text(tokens)
+
+
+class _Tables:
+    """Finds where the HTML tables end that a block opens; all lines are read once, however many tables never end."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+
+    @cached_property
+    def _depths(self) -> list[int]:
+        """How many tables are open before each line, and after the last."""
+        return list(accumulate(map(_table_depth, self._lines), initial=0))
+
+    @cached_property
+    def _lower(self) -> list[int]:
+        """For each line the next one before which fewer tables are open, or one beyond the end."""
+        depths = self._depths
+        lower = [len(depths)] * len(depths)
+        waiting: list[int] = []
+        for line, depth in enumerate(depths):
+            while waiting and depths[waiting[-1]] > depth:
+                lower[waiting.pop()] = line
+            waiting.append(line)
+        return lower
+
+    def end(self, start: int, end: int) -> int:
+        """Returns the line after the one that closes the tables of a block: its own end where none does or has to."""
+        closed = end
+        while closed < len(self._depths) and self._depths[closed] > self._depths[start]:
+            closed = self._lower[closed]
+        return closed if closed <= min(len(self._lines), start + _MAX_TABLE_LINES) else end
 
 
 class _InlineText:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -21,6 +22,7 @@ REFERENCE_TINY_TOKENS: Final = 120
 REPEATED_CHARS: Final = 160
 REPEATED_NEW_WORDS: Final = 6
 
+_INVISIBLE: Final = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf"))
 _WORD_OR_MARK: Final = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
@@ -73,7 +75,8 @@ def outline(page: Page, title: str) -> Outline:
     """Returns the sections of a page.
 
     A first heading of level 1 with nothing before it is the page's title, unless its front matter gives another one:
-    what follows is the lead.
+    what follows is the lead. A heading that shows no text divides nothing: there is no name for what stands under it,
+    which goes on with the section above.
 
     Args:
         page: Its headings and blocks.
@@ -96,6 +99,9 @@ def outline(page: Page, title: str) -> Outline:
         if isinstance(item, Block):
             blocks.append(item)
             continue
+        if not _shows_text(item.text):
+            result.bare += range(item.start, item.end)
+            continue
         close()
         result.headings += 1
         named = not title or item.text.casefold().split() == title.casefold().split()
@@ -111,14 +117,18 @@ def outline(page: Page, title: str) -> Outline:
         above = [held for held in waiting if held.level < item.level]
         result.bare += [line for held in waiting if held not in above for line in range(held.start, held.end)]
         waiting = [*above, item]
-        current = Section(
-            tuple(text for _, text in stack if text), item.anchor, item.level, waiting[0].start, (), item.named
-        )
+        path = tuple(text for _, text in stack)
+        current = Section(path, item.anchor, item.level, waiting[0].start, (), item.named)
     close()
     result.bare += [line for held in waiting for line in range(held.start, held.end)]
     if result.headings > REFERENCE_HEADINGS:
         _drop_repeated(result)
     return result
+
+
+def _shows_text(heading: str) -> bool:
+    # Blanks of any width, and characters that only say how others are written.
+    return any(unicodedata.category(char) not in _INVISIBLE for char in heading)
 
 
 def _drop_repeated(result: Outline) -> None:
@@ -167,26 +177,39 @@ def joined(
     if not sections:
         return
     held = last = sections[0]
+    # Counted as they grow: a page may be nothing but tiny sections.
+    blocks, tokens = list(held.blocks), held.tokens
     for index, section in enumerate(sections[1:], start=2):
         after = sections[index] if index < len(sections) else None
         closes = after is None or after.path[:-1] != section.path[:-1]
-        wanted = held.tokens < enough or (closes and section.tokens < tiny)
+        wanted = tokens < enough or (closes and section.tokens < tiny)
         small = section.tokens < tiny or last.tokens < tiny
-        fits = held.tokens + section.tokens + _heading_tokens(section) <= room
+        fits = tokens + section.tokens + _heading_tokens(section) <= room
         # What introduces its own subsections stays with them.
         heads = after is not None and after.path[:-1] == section.path and section.path[:-1] != held.path
-        if wanted and small and fits and not heads and _neighbours(held, section) and kind(held) == kind(section):
-            held = _join(held, section)
+        if (
+            wanted
+            and small
+            and fits
+            and not heads
+            and _neighbours(held, tokens, section)
+            and kind(held) == kind(section)
+        ):
+            added = _continued(held, section)
+            blocks += added
+            tokens += sum(block.tokens for block in added)
+            held = held if held.path else replace(section, start=held.start)
         else:
-            yield held
+            yield replace(held, blocks=tuple(blocks))
             held = section
+            blocks, tokens = list(held.blocks), held.tokens
         last = section
-    yield held
+    yield replace(held, blocks=tuple(blocks))
 
 
-def _neighbours(first: Section, second: Section) -> bool:
+def _neighbours(first: Section, tokens: int, second: Section) -> bool:
     if not first.path:
-        return len(second.path) == 1 and first.tokens < TINY_TOKENS
+        return len(second.path) == 1 and tokens < TINY_TOKENS
     return second.path[:-1] in (first.path, first.path[:-1])
 
 
@@ -195,9 +218,10 @@ def _heading_tokens(section: Section) -> int:
     return 4 + 2 * len(_WORD_OR_MARK.findall(section.path[-1])) if section.path else 0
 
 
-def _join(first: Section, second: Section) -> Section:
-    if not first.path:
-        return replace(second, start=first.start, blocks=first.blocks + second.blocks)
+def _continued(first: Section, second: Section) -> tuple[Block, ...]:
+    """Returns what a section adds to the one that it joins: its heading, which a lead leaves to it, and its blocks."""
+    if not first.path or not second.path:
+        return second.blocks
     start = second.blocks[0].start if second.blocks else second.start
     heading = Block("heading", f"**{second.path[-1]}**", second.start, max(start, second.start + 1))
-    return replace(first, blocks=(*first.blocks, heading, *second.blocks))
+    return (heading, *second.blocks)

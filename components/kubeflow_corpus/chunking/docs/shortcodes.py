@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubeflow_corpus.chunking.docs.page_lines import Rewritten, padded
+from kubeflow_corpus.chunking.docs.page_lines import Rewritten, blank_start, padded, starts_line
 
 # A tag ends at its first closing delimiter; a longer one is text that happens to look like a tag.
 _MAX_TAG: Final = 4_000
 _OPEN: Final = re.compile(r"\{\{([<%])")
 # A tab with a language encloses code: longer than what code is likely to hold.
 CODE_FENCE: Final = "`" * 5
-_NAME: Final = re.compile(r"\s*(/?)\s*([A-Za-z][\w./-]*)")
-_ARGUMENT: Final = re.compile(r'(?:([\w-]+)\s*=\s*)?(?:"((?:[^"\\]|\\.)*)"|`([^`]*)`|([^\s"`=]+))')
+_NAME: Final = re.compile(r"\s*+(/?)\s*+([A-Za-z][\w./-]*)")
+# A quote that nothing closes reaches to the end: it would be looked for again from each escaped one behind it.
+_ARGUMENT: Final = re.compile(r'(?:([\w-]++)\s*+=\s*+)?(?:"((?:[^"\\]|\\(?s:.)?)*+)(?:"|\Z)|`([^`]*+)`|([^\s"`=]++))')
 
 
 def _titled(arguments: Mapping[str, str]) -> str:
@@ -154,11 +155,11 @@ def _tags(text: str) -> Iterator[_Tag]:
 
 def _with_stray_braces(text: str, start: int, end: int) -> tuple[int, int]:
     """Takes in a brace too many on either side of a tag that has its line for itself."""
-    first = text.rfind("\n", 0, start) + 1
-    last = text.find("\n", end)
-    before, after = text[first:start].strip(), text[end : last if last >= 0 else len(text)][:200].strip()
-    alone = before in ("", "{") and after in ("", "}")
-    return (start - (before == "{"), end + (after == "}" and text[end : end + 1] == "}")) if alone else (start, end)
+    after = text[end : end + 200].split("\n", 1)[0].strip()
+    brace = blank_start(text, start) - 1
+    opened = brace >= 0 and text[brace] == "{" and starts_line(text, brace)
+    alone = (opened or starts_line(text, start)) and after in ("", "}")
+    return (start - opened, end + (after == "}" and text[end : end + 1] == "}")) if alone else (start, end)
 
 
 def _stand_in(name: str, arguments: Mapping[str, str], params: Mapping[str, Any]) -> str:
