@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubeflow_corpus.embedding.tei import TeiClient
 from kubeflow_corpus.errors import (
     CollectionNotFound,
     DeadlineExceeded,
@@ -281,10 +280,12 @@ def test_answers_come_from_one_version_while_the_alias_moves(tmp_path: Path) -> 
     disconnect(writer, settings)
 
 
-def test_the_tei_client_is_what_an_address_gives(dead_url: str) -> None:
-    client = CorpusClient(milvus_uri="x.db", embeddings=dead_url)
-    assert isinstance(client._shared.engine.vectors.embedder(), TeiClient)
-    client.close()
+def test_an_address_of_embeddings_is_asked_for_vectors(server: MilvusLiteServer, dead_url: str) -> None:
+    with (
+        CorpusClient(milvus_uri=server.uri, embeddings=dead_url, timeout=10) as client,
+        pytest.raises(EmbedderUnavailable, match=dead_url),
+    ):
+        client.warm_up(["kubeflow_docs"])
 
 
 def _start_at(folder: Path, port: int) -> MilvusLiteServer:

@@ -150,7 +150,8 @@ def test_visibility_is_added_by_the_server_side_and_a_view_cannot_widen_it(clien
     assert "site:internal.md#x" not in {hit.unit_id for hit in public.search_docs(question).hits}
     assert "site:internal.md#x" in {hit.unit_id for hit in team.search_docs(question).hits}
     assert "site:internal.md#x" not in {hit.unit_id for hit in public.scoped(["team-a"]).search_docs(question).hits}
-    with pytest.raises(InvalidArgument):
-        public.search_docs(question, visibility="team-a")
+    options: dict[str, Any] = {"visibility": "team-a"}
+    with pytest.raises(TypeError, match="visibility"):
+        public.search_docs(question, **options)
     with pytest.raises(Exception, match="no unit"):
         public.get_unit("site:internal.md#x")

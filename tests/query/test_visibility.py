@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kubeflow_corpus.errors import UnitNotFound
-from kubeflow_corpus.query.client import REMEMBERED_VALUES, AsyncCorpusClient, CorpusClient
+from kubeflow_corpus.query.client import AsyncCorpusClient, CorpusClient
 from kubeflow_corpus.query.filters import FILTERS, filters_of, groups_of, visible
+from kubeflow_corpus.query.reader import Reader
+from kubeflow_corpus.query.session import REMEMBERED_VALUES
 from kubeflow_corpus.store.schema import CODE, DOCS, HIDDEN, ISSUES
 
 from tests.query.corpus import MODEL, fill, public, with_rows_of
@@ -61,21 +63,23 @@ def test_names_the_values_of_its_own_group_and_of_no_other(shared: CorpusClient)
 
 
 def test_asks_the_corpus_once_for_equal_rights(shared: CorpusClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader, asked = shared._shared.engine.reader, list[str]()
-    distinct = reader.distinct
+    asked, distinct = list[str](), Reader.distinct
 
-    def counting(target: Any, field: str, where: str, deadline: Any) -> dict[str, int]:
+    def counting(reader: Reader, target: Any, field: str, where: str, deadline: Any) -> dict[str, int]:
         asked.append(where)
-        return distinct(target, field, where, deadline)
+        return distinct(reader, target, field, where, deadline)
 
-    monkeypatch.setattr(reader, "distinct", counting)
+    monkeypatch.setattr(Reader, "distinct", counting)
     for groups in (("x", "y"), ["y", "x", "x"], {"x", "y"}, ("y", "", "x", HIDDEN)):
         shared.scoped(groups).known_values(DOCS.alias, "source_type")
     for number in range(REMEMBERED_VALUES + 5):
         shared.scoped((f"g{number}",)).known_values(DOCS.alias, "source_type")
-        assert len(shared._shared.values) <= REMEMBERED_VALUES
-
     assert len(asked) == 1 + REMEMBERED_VALUES + 5
+
+    # What is remembered is bounded: the first group was forgotten by now, the last one was not.
+    shared.scoped((f"g{REMEMBERED_VALUES + 4}",)).known_values(DOCS.alias, "source_type")
+    shared.scoped(("x", "y")).known_values(DOCS.alias, "source_type")
+    assert len(asked) == 1 + REMEMBERED_VALUES + 5 + 1
 
 
 @pytest.mark.parametrize("groups", STRANGERS)

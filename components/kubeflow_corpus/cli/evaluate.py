@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kubeflow_corpus.errors import EvaluationError
 from kubeflow_corpus.evaluation.questions import BEST_GRADE, TOOLS, Question, load_questions
@@ -15,6 +15,7 @@ from kubeflow_corpus.evaluation.questions import BEST_GRADE, TOOLS, Question, lo
 if TYPE_CHECKING:
     from kubeflow_corpus.evaluation.metrics import Answer, Difference
     from kubeflow_corpus.query.client import CorpusClient
+    from kubeflow_corpus.query.options import ClientOptions
 
 # A local measurement waits for a busy machine; the deadline of a served search is not what is measured.
 TIMEOUT_SECONDS: Final = 60.0
@@ -175,14 +176,15 @@ def _questions(args: argparse.Namespace) -> tuple[Question, ...]:
     return questions
 
 
-def _client(**options: Any) -> CorpusClient:
+def _client(**options: Unpack[ClientOptions]) -> CorpusClient:
     from kubeflow_corpus.query.client import CorpusClient
 
-    return CorpusClient.from_env(timeout=TIMEOUT_SECONDS, **options)
+    options.setdefault("timeout", TIMEOUT_SECONDS)
+    return CorpusClient.from_env(**options)
 
 
 def _answers(
-    client: CorpusClient, questions: Sequence[Question], options: Any, *, label: str = "questions"
+    client: CorpusClient, questions: Sequence[Question], options: Mapping[str, Any], *, label: str = "questions"
 ) -> tuple[Answer, ...]:
     from kubeflow_corpus.evaluation.run import ClientSearcher, ask
 
@@ -192,7 +194,7 @@ def _answers(
         if terminal:
             print(f"\r{label}: {done}/{total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
 
-    return ask(ClientSearcher(client, dict(options)), questions, progress)
+    return ask(ClientSearcher(client, options), questions, progress)
 
 
 def _write(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -34,21 +34,18 @@ class ClientSearcher:
 
     Attributes:
         client: The library's client.
-        options: Further arguments of each search (``mode``, ``token_budget``, ...).
+        options: Further options of each search (``mode``, ``token_budget``, ...).
     """
 
     client: CorpusClient
-    options: dict[str, Any]
+    options: Mapping[str, Any]
 
     def answer(self, question: Question) -> Answer:
         """Searches once for the ranking; the evidence is that of the default number of hits."""
-        search = {
-            "docs": self.client.search_docs,
-            "issues": self.client.search_issues,
-            "code": self.client.search_code,
-        }[question.tool]
         started = time.perf_counter()
-        result = search(question.query, limit=CUTOFF, **{**question.filters, **self.options})
+        result = self.client.search(
+            ALIASES[question.tool], question.query, limit=CUTOFF, **{**question.filters, **self.options}
+        )
         milliseconds = (time.perf_counter() - started) * 1000
         return Answer(
             question=question,

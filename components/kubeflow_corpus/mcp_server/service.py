@@ -207,7 +207,7 @@ class Service:
             exclude=arguments.get("exclude") or (),
             token_budget=arguments.get("token_budget", tools.DEFAULT_TOKEN_BUDGET),
             request_id=call.request_id,
-            **{name: arguments.get(name) for name in tool.filters},
+            **{name: arguments[name] for name in tool.filters if name in arguments},
         )
         call.intent, call.mode, call.hits = result.intent.name, result.intent.mode, len(result.hits)
         call.stages = result.trace.get("stages_ms", {})

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NotRequired, TypedDict, cast
 
-if TYPE_CHECKING:
-    from kubeflow_corpus.query.results import Hit
+from kubeflow_corpus.query.hit import Hit
 
 SCHEMA_FILE: Final = "citation.schema.json"
 MAX_LINKS: Final = 20
-# Own fields that help a person to judge a source.
-_OWN: Final = (
+# Fields of single collections that help a person to judge a source.
+_OWN_FIELDS: Final = (
     "issue_number",
     "state",
     "state_reason",
@@ -24,7 +23,36 @@ _OWN: Final = (
 )
 
 
-def citation(hit: Hit, label: str, links: tuple[str, ...]) -> dict[str, Any]:
+class Citation(TypedDict):
+    """What one label of the evidence is; ``citation.schema.json`` describes every field."""
+
+    id: str
+    url: str
+    title: str
+    section: str
+    path: str
+    repo: str
+    revision: str
+    unit_id: str
+    source_type: str
+    product_area: list[str]
+    version: list[str]
+    updated_at: str
+    score: float
+    mode: str
+    links: list[str]
+    also_at: list[str]
+    issue_number: NotRequired[int]
+    state: NotRequired[str]
+    state_reason: NotRequired[str]
+    release_date: NotRequired[str]
+    symbol: NotRequired[str]
+    kind: NotRequired[str]
+    resource_name: NotRequired[str]
+    api_version: NotRequired[str]
+
+
+def citation(hit: Hit, label: str, links: tuple[str, ...]) -> Citation:
     """Returns the citation of one fragment.
 
     Args:
@@ -32,7 +60,7 @@ def citation(hit: Hit, label: str, links: tuple[str, ...]) -> dict[str, Any]:
         label: Its label in the evidence, without brackets.
         links: Addresses that were taken out of the fragment.
     """
-    data: dict[str, Any] = {
+    data: Citation = {
         "id": label,
         "url": hit.citation_url,
         "title": hit.title,
@@ -50,7 +78,8 @@ def citation(hit: Hit, label: str, links: tuple[str, ...]) -> dict[str, Any]:
         "links": list(links[:MAX_LINKS]),
         "also_at": list(hit.also_at),
     }
-    return data | {name: hit.fields[name] for name in _OWN if hit.fields.get(name) not in (None, "", [])}
+    own = {name: hit.fields[name] for name in _OWN_FIELDS if hit.fields.get(name) not in (None, "", [])}
+    return cast(Citation, data | own)
 
 
 @cache

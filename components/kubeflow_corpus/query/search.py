@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from kubeflow_corpus.errors import (
@@ -16,29 +15,23 @@ from kubeflow_corpus.errors import (
     EmbedderMissing,
     EmbedderUnavailable,
     EmbeddingError,
-    InvalidArgument,
 )
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.evidence import EvidenceBuilder
 from kubeflow_corpus.query.filters import FilterValue, expression
 from kubeflow_corpus.query.fusion import Rows, interleave, merged
+from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.intent import Intent, Question, bm25_text, content_words, precisions, read
+from kubeflow_corpus.query.options import SearchRequest
 from kubeflow_corpus.query.ranking import Ranked, Wording, coverage, light_fields, rank
 from kubeflow_corpus.query.reader import Reader, Target
 from kubeflow_corpus.query.rerank import Reranker
-from kubeflow_corpus.query.results import Hit, SearchResult
+from kubeflow_corpus.query.results import HitEvidence, SearchResult
 from kubeflow_corpus.query.trace import Trace
 from kubeflow_corpus.query.tuning import (
-    DEFAULT_TIMEOUT_SECONDS,
-    DEFAULT_TOKEN_BUDGET,
     EMBEDDING_SHARE,
-    FUSIONS,
-    MAX_LIMIT,
     MAX_QUERY_CHARACTERS,
-    MAX_TOKEN_BUDGET,
-    MODES,
     RERANK_SHARE,
-    Fusion,
     Mode,
     Policy,
     Tuning,
@@ -48,7 +41,6 @@ from kubeflow_corpus.store.schema import (
     DOCS,
     ISSUES,
     MAX_WINDOW,
-    CollectionSpec,
     check_model,
     keys_filter,
     strip_controls,
@@ -59,72 +51,6 @@ from kubeflow_corpus.tokens import TokenCounter
 # Of a unit with more rows than this (a CRD with thousands of fields) the rest is read by `get_unit` only.
 MAX_UNIT_ROWS: Final = 400
 _DATED: Final = 'release_date != ""'
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A validated question with everything that shapes its answer.
-
-    Attributes:
-        spec: The collection.
-        query: The question.
-        filters: Validated filters.
-        visibility: Groups whose rows may be seen; None sees all.
-        limit: Hits.
-        mode: Instead of the intent's own.
-        fusion: Instead of the tuned one.
-        token_budget: Of the evidence.
-        exclude: Units that were shown already.
-        infer_filters: Whether what the question names becomes a filter.
-        rerank: Whether the second stage runs where there is one.
-        min_score: Least score of a hit.
-        timeout: Seconds for the search.
-        request_id: The caller's id; made up where there is none.
-    """
-
-    spec: CollectionSpec
-    query: str
-    filters: Mapping[str, FilterValue] = field(default_factory=dict)
-    visibility: tuple[str, ...] | None = None
-    limit: int = 5
-    mode: Mode | None = None
-    fusion: Fusion | None = None
-    token_budget: int = DEFAULT_TOKEN_BUDGET
-    exclude: frozenset[str] = frozenset()
-    infer_filters: bool = False
-    rerank: bool = True
-    min_score: float = 0.0
-    timeout: float = DEFAULT_TIMEOUT_SECONDS
-    request_id: str = ""
-
-    def __post_init__(self) -> None:
-        _check(
-            isinstance(self.query, str) and bool(strip_controls(self.query).strip()),
-            "query",
-            "The question is empty",
-            "Ask something",
-        )
-        _check(_whole(self.limit, 1, MAX_LIMIT), "limit", f"limit is {self.limit!r}", f"Use 1 to {MAX_LIMIT}")
-        _check(self.mode in (None, *MODES), "mode", f"There is no mode {self.mode!r}", f"Use one of {', '.join(MODES)}")
-        known = ", ".join(FUSIONS)
-        _check(self.fusion in (None, *FUSIONS), "fusion", f"There is no fusion {self.fusion!r}", f"Use one of {known}")
-        _check(
-            _whole(self.token_budget, 50, MAX_TOKEN_BUDGET),
-            "token_budget",
-            f"token_budget is {self.token_budget!r}",
-            f"Use 50 to {MAX_TOKEN_BUDGET}",
-        )
-        number = isinstance(self.timeout, (int, float)) and not isinstance(self.timeout, bool)
-        _check(number and 0 < self.timeout <= 600, "timeout", f"timeout is {self.timeout!r}", "Use seconds, up to 600")
-
-
-def _whole(value: Any, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _check(right: bool, argument: str, problem: str, remedy: str) -> None:
-    if not right:
-        raise InvalidArgument(problem, remedy=remedy, argument=argument)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +75,7 @@ class Engine:
     reranker: Reranker | None = None
     preload: bool = False
 
-    def search(self, request: Request) -> SearchResult:
+    def search(self, request: SearchRequest) -> SearchResult:
         """Answers one question.
 
         Raises:
@@ -175,7 +101,9 @@ def clean_query(text: str) -> str:
 class _Run:
     """The state of one search."""
 
-    def __init__(self, engine: Engine, request: Request, question: Question, target: Target, started: float) -> None:
+    def __init__(
+        self, engine: Engine, request: SearchRequest, question: Question, target: Target, started: float
+    ) -> None:
         self._engine = engine
         self._request = request
         self._question = question
@@ -186,7 +114,7 @@ class _Run:
         self._deadline = Deadline(request.timeout)
         if engine.reader.embedded is False:
             self._deadline = Deadline(max(request.timeout - (time.perf_counter() - started), 0.001))
-        self._trace = Trace(request.request_id or uuid.uuid4().hex, target.name)
+        self._trace = Trace(request.request_id, target.name)
         self._trace.stage("open", started)
         self._notes: list[str] = []
         self._reasons: list[str] = [question.reason]
@@ -194,7 +122,7 @@ class _Run:
         self._found: dict[str, tuple[tuple[str, ...], str]] = {}
         self._cosines: dict[str, float] = {}
         self._every_list: dict[str, list[Rows]] = {}
-        self._further: Callable[[], tuple[Hit, ...]] = tuple
+        self._find_further: Callable[[], tuple[Hit, ...]] = tuple
         self._wordings: dict[str, Wording] = {}
         self._policy = self._choose_policy()
         self._mode = self._choose_mode()
@@ -205,23 +133,23 @@ class _Run:
         request = self._request
         inferred = self._inferred()
         filters = {**request.filters, **(inferred if request.infer_filters else {})}
-        hits, rankings, lists = self._attempt(filters)
+        hits, rankings = self._attempt(filters)
         if not hits and self._mode == "bm25" and not request.mode and "degraded" not in self._trace.data:
             # A typo in a key, or words that nobody wrote: meaning is all that is left.
             self._mode = "hybrid"
             self._note_mode("no answer by words alone: hybrid instead")
-            hits, rankings, lists = self._attempt(filters)
+            hits, rankings = self._attempt(filters)
         if not hits and filters:
             known = ", ".join(f"{name}={_shown(value)}" for name, value in filters.items())
             self._notes.append(f"Nothing matches the filter {known}; it was left out.")
             self._trace.data["relaxed"] = {name: _shown(value) for name, value in filters.items()}
             filters = {}
-            hits, rankings, lists = self._attempt(filters)
-        return self._result(hits, rankings, lists, filters, inferred)
+            hits, rankings = self._attempt(filters)
+        return self._result(tuple(hits), rankings, filters, inferred)
 
-    def _attempt(self, filters: Mapping[str, FilterValue]) -> tuple[list[Hit], list[Ranked], dict[str, Rows]]:
-        rankings, lists = self._rankings(filters)
-        return self._hits(rankings), rankings, lists
+    def _attempt(self, filters: Mapping[str, FilterValue]) -> tuple[list[Hit], list[Ranked]]:
+        rankings = self._rankings(filters)
+        return self._hits(rankings), rankings
 
     def _choose_policy(self) -> Policy:
         policies = self._engine.tuning.policies
@@ -254,7 +182,7 @@ class _Run:
             inferred["version"] = releases
         return inferred
 
-    def _rankings(self, filters: Mapping[str, FilterValue]) -> tuple[list[Ranked], dict[str, Rows]]:
+    def _rankings(self, filters: Mapping[str, FilterValue]) -> list[Ranked]:
         """Searches the question, and each side of a comparison, and ranks each."""
         request, question = self._request, self._question
         where = expression(filters, request.visibility)
@@ -281,7 +209,7 @@ class _Run:
         ]
         self._trace.stage("rank", started)
         self._trace.searched(where, self._mode, fusion, self._policy, {name: found[0] for name, found in lists.items()})
-        return rankings, {name: found[0] for name, found in lists.items()}
+        return rankings
 
     def _note_found(self, lists: Mapping[str, list[Rows]], units: Sequence[str]) -> None:
         """Keeps what the lists said of the units whose text is fetched."""
@@ -405,7 +333,7 @@ class _Run:
         hits = self._selected(
             (made.get(unit) or self._hit(unit, texts[unit], rankings) for unit in rest), request.limit
         )
-        self._further = cache(partial(self._same_pages, [*rest], texts, made, rankings, hits))
+        self._find_further = partial(self._same_pages, [*rest], texts, made, rankings, hits)
         return hits
 
     def _same_pages(
@@ -503,36 +431,28 @@ class _Run:
 
     def _result(
         self,
-        hits: list[Hit],
+        hits: tuple[Hit, ...],
         rankings: list[Ranked],
-        lists: dict[str, Rows],
         filters: Mapping[str, FilterValue],
         inferred: Mapping[str, FilterValue],
     ) -> SearchResult:
-        request, question = self._request, self._question
-        tuning = self._engine.tuning
+        request, question, tuning = self._request, self._question, self._engine.tuning
         shown = {name: _shown(value) for name, value in filters.items()}
-        best: dict[str, Mapping[str, Any]] = {}
-        for ranking in reversed(rankings):
-            best |= ranking.fields
-        self._trace.chosen(hits, rankings[0], tuning.thresholds[request.spec.alias])
+        self._trace.chosen(hits, rankings, tuning.thresholds[request.spec.alias])
         total = (time.perf_counter() - self._started) * 1000
         self._trace.finished(total, self._mode, question, shown)
+        builder = EvidenceBuilder(self._words, self._engine.counter, tuning.unit_tokens)
         return SearchResult(
-            request_id=self._trace.request_id,
+            request_id=request.request_id,
             collection=request.spec.alias,
             intent=Intent(question.intent, self._mode, "; ".join(self._reasons)),
-            hits=tuple(hits),
-            find_further=self._further,
-            candidates=tuple(best.values()),
-            record=self._trace,
-            total_ms=total,
+            hits=hits,
             filters=shown,
             filters_inferred={name: _shown(value) for name, value in inferred.items()},
             notes=tuple(self._notes),
-            token_budget=request.token_budget,
-            builder=EvidenceBuilder(self._words, self._engine.counter, tuning.unit_tokens),
-            lists=lists,
+            total_ms=total,
+            stages=self._trace,
+            hit_evidence=HitEvidence(builder, hits, self._find_further, self._notes, request.token_budget),
         )
 
 

@@ -7,15 +7,13 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kubeflow_corpus.query.fusion import Row
+from kubeflow_corpus.query.hit import Hit
+from kubeflow_corpus.query.intent import Question
+from kubeflow_corpus.query.ranking import Ranked
 from kubeflow_corpus.query.tuning import Policy, Threshold
-
-if TYPE_CHECKING:
-    from kubeflow_corpus.query.fusion import Row
-    from kubeflow_corpus.query.intent import Question
-    from kubeflow_corpus.query.ranking import Ranked
-    from kubeflow_corpus.query.results import Hit
 
 LOGGER: Final = logging.getLogger("kubeflow_corpus.query")
 # Rows of a list, and units of the fused order, that a trace shows.
@@ -23,7 +21,10 @@ SHOWN_ROWS: Final = 20
 
 
 class Trace:
-    """Collects what happens in one search; stages may end in any thread. What it shows is made when it is read.
+    """Collects what happens in one search; stages may end in any thread. `as_dict` is computed when it is read.
+
+    Attributes:
+        lists: The rows of each list, as Milvus ranked them.
 
     Args:
         request_id: The same in trace, log and answer.
@@ -35,9 +36,9 @@ class Trace:
         self.data: dict[str, Any] = {"request_id": request_id, "collection": collection}
         self._stages: list[tuple[str, float]] = []
         self._drops: list[dict[str, str]] = []
-        self._lists: Mapping[str, Sequence[Row]] = {}
+        self.lists: Mapping[str, Sequence[Row]] = {}
         self._hits: Sequence[Hit] = ()
-        self._ranking: Ranked | None = None
+        self._rankings: Sequence[Ranked] = ()
 
     def stage(self, name: str, started: float) -> None:
         """Adds the time since `started` (`time.perf_counter`) to a stage."""
@@ -53,13 +54,20 @@ class Trace:
         self.data["expression"] = where
         self.data["mode"] = mode
         self.data["fusion"] = {"method": fusion, "weights": weights, "rrf_k": policy.rrf_k, "pool": policy.pool}
-        self._lists = lists
+        self.lists = lists
 
-    def chosen(self, hits: Sequence[Hit], ranking: Ranked, threshold: Threshold) -> None:
-        """Notes the fused order, what was added to each score, and the hits."""
+    def chosen(self, hits: Sequence[Hit], rankings: Sequence[Ranked], threshold: Threshold) -> None:
+        """Notes the rankings (of the question, and of each side of a comparison) and the hits."""
         self.data["thresholds"] = {"cosine": threshold.cosine, "coverage": threshold.coverage}
-        self._ranking = ranking
+        self._rankings = rankings
         self._hits = hits
+
+    def candidates(self) -> list[Mapping[str, Any]]:
+        """Returns what was fetched with the best row of every unit that was considered."""
+        best: dict[str, Mapping[str, Any]] = {}
+        for ranking in reversed(self._rankings):
+            best |= ranking.fields
+        return [*best.values()]
 
     def finished(self, total_ms: float, mode: str, question: Question, filters: Mapping[str, Any]) -> None:
         """Closes the trace and logs the search: one event, without the question."""
@@ -85,10 +93,10 @@ class Trace:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns everything that was noted."""
-        lists = {name: {"rows": len(rows), "top": _top(rows)} for name, rows in self._lists.items()}
+        lists = {name: {"rows": len(rows), "top": _top(rows)} for name, rows in self.lists.items()}
         return self.data | {
             "lists": lists,
-            "fused": [] if self._ranking is None else _fused(self._ranking),
+            "fused": _fused(self._rankings[0]) if self._rankings else [],
             "hits": [hit.unit_id for hit in self._hits],
             "drops": list(self._drops),
             "stages_ms": self._stages_ms(),
