@@ -17,15 +17,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kubeflow_corpus.milvus import connect, detect_backend, disconnect
+from kubeflow_corpus.milvus import connect, detect_backend, disconnect, open_client
 from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.intent import bm25_text
 from kubeflow_corpus.query.ranking import light_fields
+from kubeflow_corpus.query.reader import Reader
 from kubeflow_corpus.query.tuning import DEFAULT_LIMIT, DEFAULT_TUNING
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.schema import (
@@ -76,9 +78,12 @@ def measure(scale: float) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder, milvus_lite_server(Path(folder) / "data") as server:
         settings = Settings(milvus_uri=server.uri)
         fill(settings, rows)
-        with CorpusClient(settings=settings, embeddings=RandomEmbedder(), timeout=60) as client:
+        watch = Watch()
+        reader = Reader(settings, connect=lambda *given: watch.over(open_client(*given)))
+        embedder = watch.over(RandomEmbedder())
+        with CorpusClient(settings=settings, embeddings=embedder, reader=reader, timeout=60) as client:
             client.warm_up([DOCS.alias])
-            yield from compare(client, settings, searches, rows)
+            yield from compare(client, watch, settings, searches, rows)
     yield imports(max(3, int(9 * scale)))
 
 
@@ -103,19 +108,17 @@ def imports(times: int) -> Row:
     return Row("import of the client beyond pymilvus, p50", percentile(spent, 50), "ms", most=MOST_IMPORT_MS)
 
 
-def compare(client: CorpusClient, settings: Settings, searches: int, rows: int) -> Iterator[Row]:
-    spans, computed = watch(client)
+def compare(client: CorpusClient, watch: Watch, settings: Settings, searches: int, rows: int) -> Iterator[Row]:
     raw = connect(settings)
     totals, raws, overheads, processor = [], [], [], []
     for question in questions(searches + 5):
-        spans.clear()
-        computed.clear()
+        watch.clear()
         before, started = time.thread_time(), time.perf_counter()
         result = client.search_docs(question)
         ended = time.perf_counter()
-        processor.append((time.thread_time() - before - sum(computed)) * 1000)
+        processor.append((time.thread_time() - before - sum(watch.computed)) * 1000)
         totals.append((ended - started) * 1000)
-        overheads.append(totals[-1] - covered(spans) * 1000)
+        overheads.append(totals[-1] - covered(watch.spans) * 1000)
         started = time.perf_counter()
         raw_search(raw, question, [entry["unit_id"] for entry in result.trace["fused"]][:FETCHED])
         raws.append((time.perf_counter() - started) * 1000)
@@ -132,37 +135,40 @@ def compare(client: CorpusClient, settings: Settings, searches: int, rows: int) 
     yield Row("library overhead, p99", percentile(overheads[5:], 99), "ms")
 
 
-def watch(client: CorpusClient) -> tuple[list[tuple[float, float]], list[float]]:
+class Watch:
     """Notes when calls to Milvus and embeddings begin and end, and their processor time in the searching thread."""
-    spans: list[tuple[float, float]] = []
-    computed: list[float] = []
-    searching = threading.get_ident()
-    engine = client._shared.engine
-    connected = engine.reader._connected
 
-    def watched(method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            before, started = time.thread_time(), time.perf_counter()
-            try:
-                return method(*args, **kwargs)
-            finally:
-                spans.append((started, time.perf_counter()))
-                if threading.get_ident() == searching:
-                    computed.append(time.thread_time() - before)
+    def __init__(self) -> None:
+        self.spans: list[tuple[float, float]] = []
+        self.computed: list[float] = []
+        self._searching = threading.get_ident()
 
-        return call
+    def clear(self) -> None:
+        self.spans.clear()
+        self.computed.clear()
 
-    class Watched:
-        def __init__(self, milvus: Any) -> None:
-            self._milvus = milvus
+    def over(self, watched: Any) -> Any:
+        """Returns the same object with its methods watched."""
+        return Watched(watched, self)
 
-        def __getattr__(self, name: str) -> Any:
-            return watched(getattr(self._milvus, name))
+    def call(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        before, started = time.thread_time(), time.perf_counter()
+        try:
+            return method(*args, **kwargs)
+        finally:
+            self.spans.append((started, time.perf_counter()))
+            if threading.get_ident() == self._searching:
+                self.computed.append(time.thread_time() - before)
 
-    engine.reader._connected = lambda *given: Watched(connected(*given))  # type: ignore[method-assign]
-    embedder = engine.vectors.embedder()
-    embedder.embed = watched(embedder.embed)  # type: ignore[method-assign]
-    return spans, computed
+
+class Watched:
+    def __init__(self, watched: Any, watch: Watch) -> None:
+        self._watched = watched
+        self._watch = watch
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._watched, name)
+        return partial(self._watch.call, value) if callable(value) else value
 
 
 def covered(spans: Sequence[tuple[float, float]]) -> float:

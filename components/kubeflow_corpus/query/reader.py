@@ -81,6 +81,7 @@ class Reader:
         settings: Where it is.
         collections: Physical names to read instead of the aliases, by alias: to evaluate a candidate.
         clock: Monotonic seconds, for tests.
+        connect: Opens a connection within a number of seconds; a measurement wraps it.
     """
 
     def __init__(
@@ -88,10 +89,12 @@ class Reader:
         settings: Settings,
         collections: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        connect: Callable[[Settings, float], MilvusClient] = open_client,
     ) -> None:
         self._settings = settings
         self._collections = dict(collections or {})
         self._clock = clock
+        self._open = connect
         self._lock = threading.Lock()
         self._connecting = threading.Lock()
         self._calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="corpus-milvus")
@@ -226,7 +229,7 @@ class Reader:
                 raise CollectionNotFound(
                     f"There is no database at {uri}", remedy="Run the ingestion first: python -m pipelines run", uri=uri
                 )
-        return open_client(settings, timeout)
+        return self._open(settings, timeout)
 
     def _resolve(self, client: MilvusClient, spec: CollectionSpec, name: str, deadline: Deadline) -> Target:
         # Asking for a missing alias makes pymilvus log a traceback: look into the list first.
