@@ -1,6 +1,7 @@
 """The query library beside raw pymilvus calls: what routing, fusion, preferences, duplicates and the trace cost.
 
-And what importing it costs beyond pymilvus, which every reader of Milvus imports.
+And what importing it costs beyond pymilvus, which every reader of Milvus imports. Comments in `query` that name
+`bench_query` mark code that is written for the processor time measured here.
 
 One hybrid search makes three calls (two lists and the texts of the best units). The overhead of a search is the time
 in which none of its calls was under way and nothing was embedded; it is measured inside the same searches, so that a

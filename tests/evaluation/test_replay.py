@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kubeflow_corpus.evaluation.replay import RememberingReader
+from kubeflow_corpus.evaluation.replay import CachingReader
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.reader import Reader, Target
 from kubeflow_corpus.settings import Settings
@@ -36,7 +36,7 @@ def target(name: str = "kubeflow_docs_v1") -> Target:
 
 
 def test_the_same_question_is_asked_once_and_any_other_anew(asked: list[tuple[Any, ...]]) -> None:
-    reader = RememberingReader(Settings(milvus_uri="nowhere.db"))
+    reader = CachingReader(Settings(milvus_uri="nowhere.db"))
     shared = {"fields": ("repo",), "deadline": Deadline(1)}
 
     def words(text: str, limit: int = 10, where: str = "", name: str = "kubeflow_docs_v1") -> Any:
@@ -53,7 +53,7 @@ def test_the_same_question_is_asked_once_and_any_other_anew(asked: list[tuple[An
 
 
 def test_the_same_rows_are_read_once(asked: list[tuple[Any, ...]]) -> None:
-    reader = RememberingReader(Settings(milvus_uri="nowhere.db"))
+    reader = CachingReader(Settings(milvus_uri="nowhere.db"))
 
     def rows(where: str, limit: int = 5) -> Any:
         return reader.query(target(), where, ["id"], limit=limit, deadline=Deadline(1))

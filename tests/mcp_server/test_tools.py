@@ -1,4 +1,3 @@
-import inspect
 import json
 import os
 from collections.abc import Callable
@@ -8,8 +7,7 @@ import jsonschema
 import pytest
 from kubeflow_corpus.mcp_server import tools
 from kubeflow_corpus.query.citations import citation_schema
-from kubeflow_corpus.query.client import CorpusClient
-from kubeflow_corpus.query.filters import FILTERS
+from kubeflow_corpus.query.options import CollectionOptions
 
 SNAPSHOT = Path(__file__).with_name("tools.snapshot.json")
 # Apart from the other, which stays as it is whether writing is offered or not.
@@ -64,8 +62,7 @@ def test_every_schema_is_one() -> None:
 
 
 def test_every_argument_of_the_library_has_a_tool_argument_or_a_written_reason() -> None:
-    signature = inspect.signature(CorpusClient.search).parameters
-    library = set(signature) - {"self", "collection", "filters"} | set(FILTERS)
+    library = {"query", *CollectionOptions.__annotations__}
     offered = {name for tool in tools.SEARCH_TOOLS for name in tools.search_input_schema(tool, {})["properties"]}
 
     assert library - offered == set(tools.NOT_OFFERED)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kubeflow_corpus.query.fusion import Row, Rows, by_score, merged, rrf, weighted
+from kubeflow_corpus.query.fusion import Row, Rows, by_score, merge, rrf, weighted
 from kubeflow_corpus.query.ranking import Wording, best_fields
 
 SCORED = st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(-1, 1)), max_size=12).map(
@@ -67,7 +67,7 @@ def test_merged_lists_hold_each_row_once_with_its_best_score() -> None:
     left = Rows.of([Row("r1", "u1", 0.9, {}), Row("r2", "u2", 0.2, {})])
     right = Rows.of([Row("r2", "u2", 0.7, {}), Row("r3", "u3", 0.7, {})])
 
-    assert [(row.id, row.score) for row in merged([left, right])] == [("r1", 0.9), ("r2", 0.7), ("r3", 0.7)]
+    assert [(row.id, row.score) for row in merge([left, right])] == [("r1", 0.9), ("r2", 0.7), ("r3", 0.7)]
 
 
 def _triples(text: str) -> set[tuple[str, ...]]:
@@ -82,7 +82,7 @@ def test_near_duplicates_are_those_whose_triples_overlap(left: str, more: str, k
     right = " ".join([*left.split()[: len(left.split()) - kept], *more.split()[:kept]])
     common, union = len(_triples(left) & _triples(right)), len(_triples(left) | _triples(right))
 
-    assert Wording(left).says_the_same(Wording(right), least) == (common / union >= least)
+    assert Wording(left).is_near_duplicate_of(Wording(right), least) == (common / union >= least)
 
 
 @given(st.text(max_size=60) | st.text(st.characters(max_codepoint=127), max_size=60))

@@ -12,7 +12,7 @@ from kubeflow_corpus.errors import UnitNotFound
 from kubeflow_corpus.query.client import AsyncCorpusClient, CorpusClient
 from kubeflow_corpus.query.filters import FILTERS, filters_of, groups_of, visible
 from kubeflow_corpus.query.reader import Reader
-from kubeflow_corpus.query.session import REMEMBERED_VALUES
+from kubeflow_corpus.query.session import CACHED_VALUES
 from kubeflow_corpus.store.schema import CODE, DOCS, HIDDEN, ISSUES
 
 from tests.query.corpus import MODEL, fill, public, with_rows_of
@@ -72,14 +72,14 @@ def test_asks_the_corpus_once_for_equal_rights(shared: CorpusClient, monkeypatch
     monkeypatch.setattr(Reader, "distinct", counting)
     for groups in (("x", "y"), ["y", "x", "x"], {"x", "y"}, ("y", "", "x", HIDDEN)):
         shared.scoped(groups).known_values(DOCS.alias, "source_type")
-    for number in range(REMEMBERED_VALUES + 5):
+    for number in range(CACHED_VALUES + 5):
         shared.scoped((f"g{number}",)).known_values(DOCS.alias, "source_type")
-    assert len(asked) == 1 + REMEMBERED_VALUES + 5
+    assert len(asked) == 1 + CACHED_VALUES + 5
 
     # What is remembered is bounded: the first group was forgotten by now, the last one was not.
-    shared.scoped((f"g{REMEMBERED_VALUES + 4}",)).known_values(DOCS.alias, "source_type")
+    shared.scoped((f"g{CACHED_VALUES + 4}",)).known_values(DOCS.alias, "source_type")
     shared.scoped(("x", "y")).known_values(DOCS.alias, "source_type")
-    assert len(asked) == 1 + REMEMBERED_VALUES + 5 + 1
+    assert len(asked) == 1 + CACHED_VALUES + 5 + 1
 
 
 @pytest.mark.parametrize("groups", STRANGERS)

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     run_.add_argument("--save-baseline", type=Path, metavar="FILE", help="record this run as a baseline")
     run_.add_argument("--report", type=Path, metavar="OUT.html", help="write the HTML report")
-    run_.add_argument("--junit", type=Path, metavar="OUT.xml", help="write JUnit XML, one test case a question")
+    run_.add_argument("--junit", type=Path, metavar="OUT.xml", help="write JUnit XML, one test case per question")
     run_.add_argument("--mode", choices=("hybrid", "dense", "bm25"), help="instead of the router's choice")
     run_.add_argument("--json", action="store_true", help="print the metrics as JSON")
 
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--expected", action="append", required=True, metavar="REPO:PATH[=GRADE]")
     add.add_argument("--must-contain", action="append", default=[], metavar="TEXT")
     add.add_argument("--product-area", default="")
-    add.add_argument("--id", default="", help="made from the number of questions where it is left out")
+    add.add_argument("--id", default="", help="made from the number of questions if left out")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,7 +77,7 @@ def _run(args: argparse.Namespace) -> int:
     from kubeflow_corpus.evaluation.metrics import compare_scores, score
     from kubeflow_corpus.evaluation.run import setup_of
 
-    # Everything that can be wrong is looked at before minutes are spent on asking.
+    # Everything that can be wrong is checked before the questions are asked, which takes minutes.
     questions, floors = _questions(args), dict(map(_floor, args.floor))
     check_floors(floors)
     baseline = Baseline.read(args.against) if args.against else None
@@ -102,7 +102,7 @@ def _run(args: argparse.Namespace) -> int:
 def _ablate(args: argparse.Namespace) -> int:
     from kubeflow_corpus.embedding.factory import embedder_from_settings
     from kubeflow_corpus.evaluation.ablation import Variant, cells, heading, row, variants
-    from kubeflow_corpus.evaluation.replay import RememberingReader
+    from kubeflow_corpus.evaluation.replay import CachingReader
     from kubeflow_corpus.settings import Settings
 
     questions = _questions(args)
@@ -117,7 +117,7 @@ def _ablate(args: argparse.Namespace) -> int:
     default: tuple[Answer, ...] = ()
 
     def show(variant: Variant, answers: tuple[Answer, ...]) -> None:
-        # A line as soon as it is known: over a large corpus the table takes minutes.
+        # Each line is printed as soon as it is known: over a large corpus the table takes minutes.
         nonlocal default
         if not default:
             default = answers
@@ -125,7 +125,7 @@ def _ablate(args: argparse.Namespace) -> int:
         print(cells(row(variant, answers, default)), flush=True)
 
     try:
-        with _client(embeddings=embedder, reader=RememberingReader(settings)) as client:
+        with _client(embeddings=embedder, reader=CachingReader(settings)) as client:
             client.warm_up()
             for variant in chosen:
                 label = f"{variant.group} {variant.name}"
@@ -140,9 +140,9 @@ def _ablate(args: argparse.Namespace) -> int:
 
 
 def _add(args: argparse.Namespace) -> int:
-    held = load_questions(args.questions) if args.questions.exists() else ()
+    present = load_questions(args.questions) if args.questions.exists() else ()
     expected = dict(map(_graded, args.expected))
-    number = len(held) + 1
+    number = len(present) + 1
     question = Question(
         id=args.id or f"{args.tool[0]}{number:03}",
         query=args.query,
@@ -153,7 +153,7 @@ def _add(args: argparse.Namespace) -> int:
         must_contain=tuple(args.must_contain),
         product_area=args.product_area,
     )
-    before = args.questions.read_text("utf-8") if held else ""
+    before = args.questions.read_text("utf-8") if present else ""
     line = json.dumps(question.to_dict(), ensure_ascii=False)
     # Written beside and read back first: a wrong question must not spoil the set.
     draft = args.questions.with_suffix(".draft")

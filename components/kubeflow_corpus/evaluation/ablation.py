@@ -73,7 +73,7 @@ def heading(answers: Sequence[Answer]) -> str:
 
 
 def cells(line: Row) -> str:
-    """Returns one line of the table; a difference whose interval touches 0 stands in parentheses."""
+    """Returns one line of the table; a difference whose interval touches 0 is in parentheses."""
     changes = {change.metric: change for change in line.differences}
     figures = [_cell(line.metrics[name], changes.get(name)) for name in _shown(line.metrics)]
     return f"| {' | '.join([line.variant.group, line.variant.name, *figures])} |"

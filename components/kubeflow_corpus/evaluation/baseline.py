@@ -1,4 +1,4 @@
-"""A recorded run that later runs are held against, and the gate over both."""
+"""A recorded run to which later runs are compared, and the gate over both."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kubeflow_corpus.records import GateReport
 
 FORMAT: Final = 1
 DEFAULT_TOLERANCE: Final = 0.02
-# What a run holds a question set to that comes without floors: a set that is asked must be able to say no.
+# Floors of a question set that brings none of its own: a gate must be able to fail.
 DEFAULT_FLOORS: Final[Mapping[str, float]] = {"hit@5": 0.90, "evidence": 0.80}
 # The metrics that may stop a publish; the others are shown and do not decide.
 GATED: Final = (
@@ -71,7 +71,7 @@ class Baseline:
         """Reads what `write` wrote.
 
         Raises:
-            EvaluationError: The file is missing or is no baseline.
+            EvaluationError: The file is missing or is not a baseline.
         """
         try:
             data = json.loads(path.read_text("utf-8"))
@@ -84,7 +84,7 @@ class Baseline:
             ) from error
 
     def require_same(self, setup: Setup) -> None:
-        """Checks that a run can be held against this baseline.
+        """Checks that a run can be compared to this baseline.
 
         Raises:
             EvaluationError: It was made with another question set, model or corpus revision.
@@ -142,7 +142,7 @@ def _beyond(name: str, mean: float, bound: float) -> bool:
 
 
 def check_floors(floors: Mapping[str, float]) -> None:
-    """Checks the names of floors: one that is spelled wrong would hold nothing.
+    """Checks the names of floors: a misspelt one would never fail.
 
     Raises:
         EvaluationError: There is no such metric.

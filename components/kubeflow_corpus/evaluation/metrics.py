@@ -32,11 +32,11 @@ _SEED: Final = 20_240_601
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a search gave for one question.
+    """What a search returned for one question.
 
     Attributes:
         question: The question.
-        ranked: Addresses (``repo:path``) of each hit, best first: its own and those where the same text also stands.
+        ranked: Addresses (``repo:path``) of each hit, best first: its own, and those of near-duplicates.
         areas: Product areas of each hit.
         evidence: The text that a model would be given.
         intent: What the router chose.
@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def rank(self) -> int:
-        """Rank of the first expected path, from 1; 0 where there is none."""
+        """Rank of the first expected path, from 1; 0 if none was found."""
         return next((rank for rank, grade in enumerate(self.gains(), 1) if grade), 0)
 
     def gains(self) -> list[int]:
@@ -68,12 +68,12 @@ class Answer:
                 left.clear()
         return grades
 
-    def before(self) -> tuple[str, ...]:
+    def rivals_above(self) -> tuple[str, ...]:
         """Rivals that come before the first right hit."""
         above = self.ranked[: self.rank - 1] if self.rank else self.ranked
         return tuple(rival for rival in self.question.rivals if any(rival in addresses for addresses in above))
 
-    def shown_though_forbidden(self) -> tuple[str, ...]:
+    def forbidden_hits(self) -> tuple[str, ...]:
         """Forbidden paths among the first hits."""
         first = self.ranked[:FORBIDDEN_CUTOFF]
         return tuple(path for path in self.question.forbidden if any(path in addresses for addresses in first))
@@ -127,9 +127,9 @@ def score(answer: Answer) -> dict[str, float]:
         # A hit without an area speaks about no product in particular, so it cannot be the wrong one.
         values["wrong_product"] = float(bool(answer.areas[0]) and answer.question.product_area not in answer.areas[0])
     if answer.question.rivals:
-        values["outranked"] = float(bool(answer.before()))
+        values["outranked"] = float(bool(answer.rivals_above()))
     if answer.question.forbidden:
-        values["forbidden"] = float(bool(answer.shown_though_forbidden()))
+        values["forbidden"] = float(bool(answer.forbidden_hits()))
     if answer.question.intent and answer.intent:
         values["intent"] = float(answer.intent == answer.question.intent)
     return values

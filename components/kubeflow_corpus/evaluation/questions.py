@@ -1,4 +1,4 @@
-"""Questions with known answers: one JSON object a line, checked before anything is searched."""
+"""Questions with known answers: one JSON object per line, checked before anything is searched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many settings over the same lists: what Milvus answered once is not asked again."""
+"""Many settings over the same lists: Milvus is asked each thing once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kubeflow_corpus.query.reader import Reader, Target
 from kubeflow_corpus.settings import Settings
 
 
-class RememberingReader(Reader):
-    """Keeps every answer for as long as it lives: for measurements over a corpus that nobody writes.
+class CachingReader(Reader):
+    """Keeps every answer for as long as it lives: for measurements over a corpus that does not change.
 
-    An ablation asks each question some thirty times; nearly always the lists are those of the time before, and only
-    what is made of them differs.
+    An ablation asks each question some thirty times; nearly always the lists are the same, and only the ranking
+    differs.
     """
 
     def __init__(self, settings: Settings, collections: Mapping[str, str] | None = None) -> None:
@@ -36,9 +36,9 @@ class RememberingReader(Reader):
         """Returns one list of rows for each text (BM25) or vector (dense), best first."""
         asked = tuple(item if sparse else item.tobytes() for item in data)
         key = (target.name, asked, limit, expression, tuple(fields))
-        found: list[Rows] = self._remembered(
+        found: list[Rows] = self._cached(
             key,
-            lambda: super(RememberingReader, self).search(
+            lambda: super(CachingReader, self).search(
                 target, data, sparse=sparse, limit=limit, expression=expression, fields=fields, deadline=deadline
             ),
         )
@@ -50,13 +50,13 @@ class RememberingReader(Reader):
         """Returns the rows that an expression matches."""
         named = tuple(fields)
         key = (target.name, expression, named, limit)
-        rows: list[dict[str, Any]] = self._remembered(
+        rows: list[dict[str, Any]] = self._cached(
             key,
-            lambda: super(RememberingReader, self).query(target, expression, named, limit=limit, deadline=deadline),
+            lambda: super(CachingReader, self).query(target, expression, named, limit=limit, deadline=deadline),
         )
         return rows
 
-    def _remembered(self, key: Hashable, ask: Callable[[], Any]) -> Any:
+    def _cached(self, key: Hashable, ask: Callable[[], Any]) -> Any:
         if key not in self._answers:
             self._answers[key] = ask()
         return self._answers[key]

@@ -15,7 +15,7 @@ from kubeflow_corpus.store.schema import CODE, DOCS, HEAD_PREFIX, ISSUES, MODEL_
 if TYPE_CHECKING:
     from kubeflow_corpus.query.client import CorpusClient, SearchResult
 
-# What the tools give by default: the evidence that is judged is the evidence that an agent gets.
+# The default of the tools: what is judged is the evidence that an agent gets.
 EVIDENCE_HITS: Final = 5
 ALIASES: Final = {"docs": DOCS.alias, "issues": ISSUES.alias, "code": CODE.alias}
 
@@ -64,7 +64,7 @@ def ask(
     """Asks every question, in order.
 
     Args:
-        searcher: Who answers.
+        searcher: Answers each question.
         questions: The set.
         progress: Called with the number done and the number of all.
     """
@@ -82,7 +82,7 @@ def misses(answers: Iterable[Answer], cutoff: int = EVIDENCE_HITS) -> tuple[Answ
 
 
 def problems(answer: Answer, cutoff: int = EVIDENCE_HITS) -> tuple[str, ...]:
-    """Returns what is wrong with an answer, a line each; nothing where it is as it should be."""
+    """Returns what is wrong with an answer, one line per problem."""
     question, found = answer.question, []
     if not 0 < answer.rank <= cutoff:
         places = ", ".join(f"{name}: {_place(question, rows)}" for name, rows in answer.lists.items())
@@ -90,10 +90,10 @@ def problems(answer: Answer, cutoff: int = EVIDENCE_HITS) -> tuple[str, ...]:
         found += [places] if places else []
     if answer.missing():
         found.append("evidence lacks " + ", ".join(map(repr, answer.missing())))
-    if answer.before():
-        found.append("comes after " + ", ".join(answer.before()))
-    if answer.shown_though_forbidden():
-        found.append("shows " + ", ".join(answer.shown_though_forbidden()))
+    if answer.rivals_above():
+        found.append("comes after " + ", ".join(answer.rivals_above()))
+    if answer.forbidden_hits():
+        found.append("shows " + ", ".join(answer.forbidden_hits()))
     if question.intent and answer.intent and answer.intent != question.intent:
         found.append(f"read as {answer.intent}, meant as {question.intent}")
     return tuple(found)
@@ -104,7 +104,7 @@ def _place(question: Question, rows: Sequence[str]) -> str:
 
 
 def _lists(result: SearchResult) -> dict[str, tuple[str, ...]]:
-    # Rows of one document stand beside each other in a list; a person asks where the document stood.
+    # Several rows of a list belong to one document; a person asks for the rank of the document.
     return {
         name: tuple(dict.fromkeys(f"{row.repo}:{row.file_path}" for row in rows))
         for name, rows in result.ranked_lists().items()
@@ -112,14 +112,14 @@ def _lists(result: SearchResult) -> dict[str, tuple[str, ...]]:
 
 
 def setup_of(client: CorpusClient, questions: Sequence[Question]) -> Setup:
-    """Returns what the answers will rest on: the questions, the embedding model and the head of each source.
+    """Returns what the answers will depend on: the questions, the embedding model and the head of each source.
 
     Args:
-        client: Who will answer.
+        client: The client that will answer.
         questions: What will be asked.
 
     Raises:
-        CorpusError: A collection is not there, or Milvus does not answer.
+        CorpusError: A collection does not exist, or Milvus does not answer.
     """
     model = ""
     heads: dict[str, str] = {}

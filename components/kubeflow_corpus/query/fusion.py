@@ -38,7 +38,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Rows(Sequence[Row]):
-    """The rows of one list, best first, as columns: a ranking reads hundreds of rows and shows a few.
+    """The rows of one list, best first, as columns: a ranking reads hundreds of rows and shows a few (bench_query).
 
     Attributes:
         ids: Key of each row.
@@ -55,12 +55,12 @@ class Rows(Sequence[Row]):
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Rows:
         """Returns rows as columns."""
-        held = tuple(rows)
+        listed = tuple(rows)
         return cls(
-            [row.id for row in held],
-            [row.unit_id for row in held],
-            [row.score for row in held],
-            [row.fields for row in held],
+            [row.id for row in listed],
+            [row.unit_id for row in listed],
+            [row.score for row in listed],
+            [row.fields for row in listed],
         )
 
     def __len__(self) -> int:
@@ -100,7 +100,7 @@ def weighted(lists: Mapping[str, Rows], weights: Mapping[str, float]) -> dict[st
             continue
         weight = weights[name] / total
         parts = [weight * score / top if score > 0 else 0.0 for score in rows.scores]
-        # Rows come sorted, so the first of a unit is its best: written from behind, it is the one that stays.
+        # Rows are sorted, so the first row of a unit is its best: in reverse it is written last (bench_query).
         best = dict(zip(reversed(rows.units), reversed(parts), strict=True))
         sums = {unit: fused[unit] + best[unit] for unit in fused.keys() & best.keys()}
         fused |= best | sums
@@ -134,7 +134,7 @@ def interleave(rankings: Sequence[Sequence[str]]) -> list[str]:
     return list(dict.fromkeys(unit for unit in turns if unit is not None))
 
 
-def merged(lists: Sequence[Rows]) -> Rows:
+def merge(lists: Sequence[Rows]) -> Rows:
     """Returns the rows of lists of one scale as one list, best first, each row once."""
     best: dict[str, Row] = {}
     for row in chain.from_iterable(lists):

@@ -93,12 +93,12 @@ def rank(
     weights = {"dense": policy.dense_weight, "bm25": 1 - policy.dense_weight}
     fused = weighted(lists, weights) if fusion == "weighted" else rrf(lists, weights, policy.rrf_k)
     fields = best_fields(lists)
-    named = Named(question, spec)
-    floor = _floor(fused, wanted, named.most(preferences))
+    scorer = PreferenceScorer(question, spec)
+    floor = _floor(fused, wanted, scorer.most(preferences))
     bonuses = {
         unit: bonus
         for unit, score in fused.items()
-        if score >= floor and (bonus := named.bonuses(fields[unit], preferences))
+        if score >= floor and (bonus := scorer.bonuses(fields[unit], preferences))
     }
     ordered = by_score(fused | {unit: fused[unit] + sum(bonus.values()) for unit, bonus in bonuses.items()})
     if question.intent == "temporal" and spec is DOCS:
@@ -115,13 +115,16 @@ def best_fields(lists: Mapping[str, Rows]) -> dict[str, Mapping[str, Any]]:
 
 
 def _floor(fused: Mapping[str, float], wanted: int, most: float) -> float:
-    """Returns the score below which no preference brings a unit among the wanted ones, with room for demoted ones."""
+    """Returns the score below which no preference lifts a unit among the wanted ones, with room for demoted ones.
+
+    Bonuses are then computed for dozens of units instead of hundreds (bench_query).
+    """
     depth = 2 * wanted + 40
     return next(islice(sorted(fused.values(), reverse=True), depth, None), 0.0) - most
 
 
-class Named:
-    """What a question names, compared with what a row says of itself."""
+class PreferenceScorer:
+    """Compares what a question names with the fields of a row."""
 
     def __init__(self, question: Question, spec: CollectionSpec) -> None:
         self._question = question
@@ -151,11 +154,11 @@ class Named:
         if self._areas and not self._areas.isdisjoint(fields.get("product_area") or ()):
             given["area"] = preferences.area
         if self._versions or self._majors:
-            held = tuple(fields.get("version") or ())
-            # A pool repeats a handful of versions.
-            if held not in self._seen:
-                self._seen[held] = self._version(frozenset(held), preferences)
-            if (version := self._seen[held]) is not None:
+            versions = tuple(fields.get("version") or ())
+            # A pool repeats a handful of versions (bench_query).
+            if versions not in self._seen:
+                self._seen[versions] = self._version(frozenset(versions), preferences)
+            if (version := self._seen[versions]) is not None:
                 given["version"] = version
         if self._spec is DOCS:
             self._docs(fields, given, preferences)
@@ -173,15 +176,15 @@ class Named:
         one_side = self._question.intent == "comparison" and not self._question.sides
         return preferences.side_version if one_side else preferences.version
 
-    def _version(self, held: frozenset[str], preferences: Preferences) -> float | None:
-        releases = frozenset(version for version in held if not re.fullmatch(r"v\d+", version))
+    def _version(self, versions: frozenset[str], preferences: Preferences) -> float | None:
+        releases = frozenset(version for version in versions if not re.fullmatch(r"v\d+", version))
         if self._versions and releases:
             near = max(_nearness(releases, version) for version in self._versions)
             return near * self._version_bonus(preferences) if near else preferences.other_version
-        return self._version_bonus(preferences) if held & self._majors else None
+        return self._version_bonus(preferences) if versions & self._majors else None
 
     def _docs(self, fields: Mapping[str, Any], given: dict[str, float], preferences: Preferences) -> None:
-        legacy, data_file = _path_says(fields.get("file_path", ""))
+        legacy, data_file = _classify_path(fields.get("file_path", ""))
         if not self._question.legacy and (legacy or _is_first_generation(fields.get("version") or ())):
             given["legacy"] = preferences.legacy
         if self._dated:
@@ -200,7 +203,7 @@ def _nearness(releases: frozenset[str], version: str) -> float:
 
 
 @lru_cache(maxsize=8_192)
-def _path_says(path: str) -> tuple[bool, bool]:
+def _classify_path(path: str) -> tuple[bool, bool]:
     """Whether a path is that of a superseded generation, and whether it is a data file (release-info) and no page."""
     return _LEGACY_PATH.search(path) is not None, path.endswith(".json")
 
@@ -257,7 +260,7 @@ def facets(spec: CollectionSpec, candidates: Sequence[Mapping[str, Any]]) -> dic
 
 
 class Wording:
-    """The start of a text as near-duplicates are told by it: by the overlap of their word triples.
+    """The start of a text, by which near-duplicates are found: the overlap of word triples.
 
     Args:
         text: Any text.
@@ -275,8 +278,8 @@ class Wording:
         """Three words in a row, each once."""
         if self._triples is None:
             words = self._words
-            held = zip(words, words[1:], words[2:], strict=False) if len(words) > _SHINGLE else (tuple(words),)
-            self._triples = frozenset(held)
+            triples = zip(words, words[1:], words[2:], strict=False) if len(words) > _SHINGLE else (tuple(words),)
+            self._triples = frozenset(triples)
         return self._triples
 
     def overlap(self, other: Wording) -> float:
@@ -287,12 +290,12 @@ class Wording:
         common = len(self.triples & other.triples)
         return common / (smaller + larger - common)
 
-    def says_the_same(self, other: Wording, least: float) -> bool:
+    def is_near_duplicate_of(self, other: Wording, least: float) -> bool:
         """Whether the overlap of two texts reaches `least`.
 
-        Most texts have too many words of their own for that, which is seen without making triples: n of them give a
-        text at least n/3 triples of its own, and of the smaller text, with t triples, the overlap is then at most
-        (t - n/3) / (t + n/3).
+        Most texts have too many words of their own for that, and this is known without making triples (bench_query):
+        n of them give a text at least n/3 triples of its own, and of the smaller text, with t triples, the overlap is
+        then at most (t - n/3) / (t + n/3).
         """
         common = len(self._distinct & other._distinct)
         room = 3 * (1 - least) / (1 + least)
@@ -301,13 +304,13 @@ class Wording:
         return self.overlap(other) >= least
 
     def _own(self, common: int) -> float:
-        """Returns how many words a text has for itself, by the triples that it has at most."""
+        """Returns how many words only this text has, divided by the most triples that it can have."""
         return (len(self._distinct) - common) / max(len(self._words) - _SHINGLE + 1, 1)
 
 
 def _words(text: str) -> list[bytes]:
     if text.isascii():
-        # Ten times faster than matching a pattern, and most texts are ASCII.
+        # Ten times faster than matching a pattern, and most texts are ASCII (bench_query).
         return text.encode("ascii").translate(_WORD_BYTES).split()
     return [word.encode("utf-8", "surrogatepass") for word in re.findall(r"\w+", text.lower())]
 

@@ -64,7 +64,7 @@ class Target:
         name: Physical name.
         properties: What was recorded when it was made.
         bm25: Whether it has the BM25 list.
-        expires: When it is asked for again (monotonic seconds).
+        expires: When it is looked up again (monotonic seconds).
     """
 
     spec: CollectionSpec
@@ -108,12 +108,12 @@ class Reader:
         return self._settings.embedded_milvus
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Closes the connection."""
         with self._lock:
             client, self._client = self._client, None
             self._targets.clear()
             self._warm.clear()
-        # A call that hangs ends by itself; nobody waits for it.
+        # A call that hangs ends by itself; it is not waited for.
         self._calls.shutdown(wait=False, cancel_futures=True)
         if client is not None:
             disconnect(client, self._settings)
@@ -121,15 +121,15 @@ class Reader:
                 gc.unfreeze()
 
     def target(self, spec: CollectionSpec, deadline: Deadline) -> Target:
-        """Returns the version to read, asked for at most every `TARGET_SECONDS`.
+        """Returns the version to read, looked up at most every `TARGET_SECONDS`.
 
         Raises:
             CollectionNotFound: There is no such alias.
             StoreError: Milvus does not answer.
         """
-        held = self._targets.get(spec.alias)
-        if held is not None and held.expires > self._clock():
-            return held
+        known = self._targets.get(spec.alias)
+        if known is not None and known.expires > self._clock():
+            return known
         name = self._collections.get(spec.alias) or served_name(self._settings.collection_prefix, spec.alias)
         if self.embedded and self._client is None:
             # Opening an embedded database takes seconds, once a process.
@@ -160,7 +160,7 @@ class Reader:
                 target.name,
                 data=list(data),
                 anns_field=anns_field,
-                filter=_shown(expression),
+                filter=_visible(expression),
                 limit=limit,
                 output_fields=list(fields),
                 search_params={"metric_type": metric},
@@ -177,7 +177,7 @@ class Reader:
 
         def query(client: MilvusClient, timeout: float) -> Any:
             return client.query(
-                target.name, filter=_shown(expression), output_fields=list(fields), limit=limit, timeout=timeout
+                target.name, filter=_visible(expression), output_fields=list(fields), limit=limit, timeout=timeout
             )
 
         return [row for row in self._call(target.name, deadline, "fetch", query)]
@@ -188,7 +188,7 @@ class Reader:
         def count(client: MilvusClient, timeout: float) -> dict[str, int]:
             counts: dict[str, int] = {}
             iterator = client.query_iterator(
-                target.name, batch_size=4_000, filter=_shown(expression), output_fields=[field], timeout=timeout
+                target.name, batch_size=4_000, filter=_visible(expression), output_fields=[field], timeout=timeout
             )
             try:
                 while rows := iterator.next():
@@ -204,8 +204,8 @@ class Reader:
 
     # ---- connection
 
-    def _connected(self, deadline: Deadline, stage: str) -> MilvusClient:
-        """Returns the connection; of many threads one opens it, and the others wait as long as their deadlines say."""
+    def _connection(self, deadline: Deadline, stage: str) -> MilvusClient:
+        """Returns the connection. One thread opens it; the others wait, each until its own deadline."""
         if (client := self._client) is not None:
             return client
         if not self._connecting.acquire(timeout=deadline.left(stage)):
@@ -275,14 +275,14 @@ class Reader:
         while True:
             client: MilvusClient | None = None
             try:
-                client = self._connected(deadline, stage)
-                return self._within(deadline, stage, partial(call, client))
+                client = self._connection(deadline, stage)
+                return self._wait(deadline, stage, partial(call, client))
             except CorpusError:
                 raise
             except Exception as error:
-                failure, message = self._failure(what, error, deadline, stage)
+                failure, message = self._translate(what, error, deadline, stage)
                 if isinstance(failure, StoreUnavailable):
-                    self._drop(client)
+                    self._forget_connection(client)
                     # A connection that lay idle may be closed under a call; a new one tells whether the server is gone.
                     if reconnected or deadline.passed():
                         raise failure from error
@@ -292,12 +292,12 @@ class Reader:
                     self._targets.clear()
                 if any(sign in message for sign in _NOT_LOADED) and not reloaded and client is not None:
                     reloaded = True
-                    self._within(deadline, stage, partial(_load, client, what))
+                    self._wait(deadline, stage, partial(_load, client, what))
                 elif not any(sign in message for sign in _TRANSIENT):
                     raise failure from error
             time.sleep(min(_PAUSE_SECONDS, deadline.left(stage)))
 
-    def _within(self, deadline: Deadline, stage: str, call: Callable[[float], Result]) -> Result:
+    def _wait(self, deadline: Deadline, stage: str, call: Callable[[float], Result]) -> Result:
         """Waits for a call no longer than the deadline says: pymilvus tries again for seconds beyond its timeout."""
         timeout = deadline.left(stage)
         future = self._calls.submit(call, timeout)
@@ -309,7 +309,7 @@ class Reader:
             future.cancel()
             raise deadline.exceeded(stage) from None
 
-    def _failure(self, what: str, error: Exception, deadline: Deadline, stage: str) -> tuple[CorpusError, str]:
+    def _translate(self, what: str, error: Exception, deadline: Deadline, stage: str) -> tuple[CorpusError, str]:
         from pymilvus.exceptions import MilvusException
 
         # gRPC's own errors reach a caller when a connection breaks in the middle of a call; its package has no types.
@@ -330,8 +330,8 @@ class Reader:
             failure = deadline.exceeded(stage)
         return failure, message
 
-    def _drop(self, client: MilvusClient | None) -> None:
-        """Forgets a connection that failed; others may still be using it, so it is not closed."""
+    def _forget_connection(self, client: MilvusClient | None) -> None:
+        """Forgets a connection that failed, without closing it: other threads may still use it."""
         if self.embedded:
             return
         with self._lock:
@@ -342,8 +342,8 @@ class Reader:
                 self._warm.clear()
 
 
-def _shown(expression: str) -> str:
-    """Adds to an expression what every read has in common."""
+def _visible(expression: str) -> str:
+    """Returns an expression that also leaves out rows that were deleted softly, as every read does."""
     return f"{expression} and {_SHOWN}" if expression else _SHOWN
 
 
@@ -352,10 +352,10 @@ def _load(client: MilvusClient, name: str, timeout: float) -> None:
 
 
 def _rows(hits: Any, sparse: bool) -> Rows:
-    # pymilvus looks a key of a hit up in Python code; a hit is a dict underneath, and a search reads hundreds of them.
+    # A hit is a dict whose own lookup runs Python code, and a search reads hundreds of hits (bench_query).
     fields = [dict.__getitem__(hit, "entity") for hit in hits]
     scores = [*map(abs, hits.distances)] if sparse else hits.distances
-    return Rows(hits.ids, [held["unit_id"] for held in fields], scores, fields)
+    return Rows(hits.ids, [row["unit_id"] for row in fields], scores, fields)
 
 
 __all__ = ["DeadlineExceeded", "Reader", "StoreError", "Target"]

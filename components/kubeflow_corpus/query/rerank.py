@@ -65,7 +65,7 @@ class Reranker:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Reranker | None:
-        """Returns the reranker of ``RERANK_URL``, or None where there is none.
+        """Returns the reranker of ``RERANK_URL``, or None if it is unset.
 
         Its token is ``RERANK_API_KEY``; that of the embedding service only where both run on one host.
         """
@@ -101,7 +101,7 @@ class Reranker:
             except BaseException as error:
                 outcome.set_exception(error)
 
-        # A thread of its own: one that hangs in a name lookup or a slow answer must not hold the search.
+        # A thread of its own: a slow answer or a name lookup that hangs must not delay the search.
         threading.Thread(target=run, name="rerank-deadline", daemon=True).start()
         try:
             return outcome.result(timeout)
@@ -109,7 +109,7 @@ class Reranker:
             raise self._unavailable(f"did not answer within {timeout:.3g} s") from None
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Closes the connections."""
         with self._lock:
             service, self._service = self._service, None
         if service is not None:
@@ -126,7 +126,7 @@ class Reranker:
                 continue
             if answer.status != 200:
                 raise self._refused(answer)
-            scores += self._checked(answer.json(), len(batch))
+            scores += self._check_scores(answer.json(), len(batch))
         return scores
 
     def _exchange(self, query: str, batch: list[str], deadline: float) -> Answer:
@@ -134,18 +134,18 @@ class Reranker:
 
         data = {"query": query, "texts": batch, "truncate": True, "raw_scores": False, "return_text": False}
         body = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
-        service = self._connected()
+        service = self._connection()
         for last in (False, True):
             try:
                 seconds = max(0.001, deadline - time.monotonic())
                 return service.post("/rerank", body, timeout=seconds, limit=_MOST_ANSWER_BYTES)
             except NoAnswer as error:
-                # A kept connection that was closed meanwhile says nothing about the service: one more try is free.
+                # A pooled connection may be closed by now, which is no failure of the service: try once more.
                 if last or not error.lost:
                     raise self._unavailable(f"gave no answer: {error}") from error
         raise AssertionError("unreachable")
 
-    def _connected(self) -> Service:
+    def _connection(self) -> Service:
         from kubeflow_corpus.embedding.service import Service
 
         with self._lock:
@@ -153,7 +153,7 @@ class Reranker:
                 self._service = Service(self._url, api_key=self._api_key, connections=_CONNECTIONS)
             return self._service
 
-    def _checked(self, answer: Any, texts: int) -> list[float]:
+    def _check_scores(self, answer: Any, texts: int) -> list[float]:
         """Returns the scores of one answer in order of the texts, each given exactly once and a number."""
         if not isinstance(answer, list) or len(answer) != texts:
             raise self._nonsense(f"something else than the scores of {texts} texts")
@@ -163,7 +163,7 @@ class Reranker:
             if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < texts:
                 raise self._nonsense(f"the index {index!r:.40} for {texts} texts")
             if not isinstance(score, (int, float)) or isinstance(score, bool) or not math.isfinite(score):
-                raise self._nonsense(f"a score that is no number for the text at index {index}")
+                raise self._nonsense(f"a score that is not a number for the text at index {index}")
             scores[index] = float(score)
         if any(map(math.isnan, scores)):
             raise self._nonsense(f"two scores for one of {texts} texts, and none for another")
@@ -172,23 +172,23 @@ class Reranker:
     # ---- errors
 
     @property
-    def _shown(self) -> str:
+    def _name(self) -> str:
         # What stands before an @ may be a password.
         return f"The reranker at {self._url.rpartition('@')[2]}"
 
     def _unavailable(self, problem: str) -> EmbedderUnavailable:
-        error = EmbedderUnavailable(f"{self._shown} {problem}", remedy=_REMEDY)
+        error = EmbedderUnavailable(f"{self._name} {problem}", remedy=_REMEDY)
         self._failure = (self._clock() + FAILURE_SECONDS, error)
         return error
 
     def _refused(self, answer: Answer) -> EmbedderUnavailable | EmbedderRefused:
-        said = f"answered {answer.status} {answer.message}".strip()
+        outcome = f"answered {answer.status} {answer.message}".strip()
         if answer.status in _BUSY:
-            return self._unavailable(said)
+            return self._unavailable(outcome)
         remedy = _REMEDIES.get(answer.status, "Check that RERANK_URL serves a reranker model")
-        return EmbedderRefused(f"{self._shown} {said}", remedy=remedy, status=answer.status)
+        return EmbedderRefused(f"{self._name} {outcome}", remedy=remedy, status=answer.status)
 
     def _nonsense(self, problem: str) -> EmbedderRefused:
         return EmbedderRefused(
-            f"{self._shown} answered {problem}", remedy="Check that RERANK_URL serves a reranker model"
+            f"{self._name} answered {problem}", remedy="Check that RERANK_URL serves a reranker model"
         )

@@ -19,7 +19,7 @@ from kubeflow_corpus.errors import (
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.evidence import EvidenceBuilder
 from kubeflow_corpus.query.filters import FilterValue, expression
-from kubeflow_corpus.query.fusion import Rows, interleave, merged
+from kubeflow_corpus.query.fusion import Rows, interleave, merge
 from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.intent import Intent, Question, bm25_text, content_words, precisions, read
 from kubeflow_corpus.query.options import SearchRequest
@@ -48,7 +48,7 @@ from kubeflow_corpus.store.schema import (
 from kubeflow_corpus.symptoms import stable_text
 from kubeflow_corpus.tokens import TokenCounter
 
-# Of a unit with more rows than this (a CRD with thousands of fields) the rest is read by `get_unit` only.
+# A unit with more rows than this (a CRD with thousands of fields) is read whole by `get_unit` only.
 MAX_UNIT_ROWS: Final = 400
 _DATED: Final = 'release_date != ""'
 
@@ -115,13 +115,13 @@ class _Run:
         if engine.reader.embedded is False:
             self._deadline = Deadline(max(request.timeout - (time.perf_counter() - started), 0.001))
         self._trace = Trace(request.request_id, target.name)
-        self._trace.stage("open", started)
+        self._trace.add_stage("open", started)
         self._notes: list[str] = []
         self._reasons: list[str] = [question.reason]
-        # What the lists said of a unit: rows in the order in which they deserve to be shown, and which lists.
+        # For each unit that a list found: its rows, best first, and which lists found it.
         self._found: dict[str, tuple[tuple[str, ...], str]] = {}
         self._cosines: dict[str, float] = {}
-        self._every_list: dict[str, list[Rows]] = {}
+        self._last_lists: dict[str, list[Rows]] = {}
         self._find_further: Callable[[], tuple[Hit, ...]] = tuple
         self._wordings: dict[str, Wording] = {}
         self._policy = self._choose_policy()
@@ -131,7 +131,7 @@ class _Run:
 
     def answer(self) -> SearchResult:
         request = self._request
-        inferred = self._inferred()
+        inferred = self._infer_filters()
         filters = {**request.filters, **(inferred if request.infer_filters else {})}
         hits, rankings = self._attempt(filters)
         if not hits and self._mode == "bm25" and not request.mode and "degraded" not in self._trace.data:
@@ -145,11 +145,11 @@ class _Run:
             self._trace.data["relaxed"] = {name: _shown(value) for name, value in filters.items()}
             filters = {}
             hits, rankings = self._attempt(filters)
-        return self._result(tuple(hits), rankings, filters, inferred)
+        return self._make_result(tuple(hits), rankings, filters, inferred)
 
     def _attempt(self, filters: Mapping[str, FilterValue]) -> tuple[list[Hit], list[Ranked]]:
-        rankings = self._rankings(filters)
-        return self._hits(rankings), rankings
+        rankings = self._rank_sides(filters)
+        return self._select_hits(rankings), rankings
 
     def _choose_policy(self) -> Policy:
         policies = self._engine.tuning.policies
@@ -172,7 +172,7 @@ class _Run:
         self._reasons.append(reason)
         self._trace.data["degraded"] = reason
 
-    def _inferred(self) -> dict[str, FilterValue]:
+    def _infer_filters(self) -> dict[str, FilterValue]:
         question = self._question
         releases = tuple(sorted(precisions(question.versions)))
         inferred: dict[str, FilterValue] = {}
@@ -182,14 +182,14 @@ class _Run:
             inferred["version"] = releases
         return inferred
 
-    def _rankings(self, filters: Mapping[str, FilterValue]) -> list[Ranked]:
+    def _rank_sides(self, filters: Mapping[str, FilterValue]) -> list[Ranked]:
         """Searches the question, and each side of a comparison, and ranks each."""
         request, question = self._request, self._question
         where = expression(filters, request.visibility)
-        texts = [self._asked(text) for text in (question.text, *question.sides)]
-        lists = self._lists(texts, where)
+        texts = [self._search_text(text) for text in (question.text, *question.sides)]
+        lists = self._search_lists(texts, where)
         started = time.perf_counter()
-        self._every_list = lists
+        self._last_lists = lists
         sides = [
             question,
             *(replace(read(side), areas=question.areas, intent=question.intent, sides=()) for side in question.sides),
@@ -207,17 +207,19 @@ class _Run:
             )
             for index, side in enumerate(sides)
         ]
-        self._trace.stage("rank", started)
-        self._trace.searched(where, self._mode, fusion, self._policy, {name: found[0] for name, found in lists.items()})
+        self._trace.add_stage("rank", started)
+        self._trace.record_lists(
+            where, self._mode, fusion, self._policy, {name: found[0] for name, found in lists.items()}
+        )
         return rankings
 
-    def _note_found(self, lists: Mapping[str, list[Rows]], units: Sequence[str]) -> None:
-        """Keeps what the lists said of the units whose text is fetched."""
+    def _keep_found(self, lists: Mapping[str, list[Rows]], units: Sequence[str]) -> None:
+        """Keeps, for the units whose text is fetched, which rows and lists found them."""
         ranks: dict[str, dict[str, float]] = {unit: {} for unit in units}
         modes: dict[str, set[str]] = {unit: set() for unit in units}
         for name, found in lists.items():
             for rows in found:
-                # Of hundreds of rows a dozen belong to these units.
+                # Hundreds of rows, of which a dozen belong to these units (bench_query).
                 for place, unit in [(place, unit) for place, unit in enumerate(rows.units) if unit in ranks]:
                     row = rows.ids[place]
                     ranks[unit][row] = ranks[unit].get(row, 0.0) + 1 / (10 + place)
@@ -232,55 +234,55 @@ class _Run:
             for unit, rows in ranks.items()
         }
 
-    def _asked(self, text: str) -> str:
+    def _search_text(self, text: str) -> str:
         """Returns a question as the index of its collection reads texts."""
         if self._request.spec is not ISSUES:
             return text
-        # Pod names, hashes and times of the person who asks stand in no thread. A question of nothing else stays.
+        # Pod names, hashes and times of the person who asks are in no thread. A question that has nothing else is kept.
         return stable_text(text).strip() or text
 
-    def _lists(self, texts: Sequence[str], where: str) -> dict[str, list[Rows]]:
+    def _search_lists(self, texts: Sequence[str], where: str) -> dict[str, list[Rows]]:
         if self._mode == "bm25":
-            self._guard_model()
-            return {"bm25": self._bm25(texts, where)}
+            self._check_model()
+            return {"bm25": self._search_bm25(texts, where)}
         if self._mode == "dense":
-            return {"dense": self._dense(texts, where)}
-        sparse: Future[list[Rows]] = self._engine.pool.submit(self._bm25, texts, where)
+            return {"dense": self._search_dense(texts, where)}
+        sparse: Future[list[Rows]] = self._engine.pool.submit(self._search_bm25, texts, where)
         try:
-            dense = self._dense(texts, where)
+            dense = self._search_dense(texts, where)
         except EmbedderUnavailable as error:
-            # Words alone answer most questions nearly as well, and an answer that says so beats none.
+            # Words alone answer most questions nearly as well; the answer says so.
             self._mode = "bm25"
             self._note_mode(f"the embedding service does not answer: BM25 only ({error.problem})")
             self._notes.append("The embedding service does not answer: found by words only.")
-            return {"bm25": self._joined(sparse)}
-        return {"dense": dense, "bm25": self._joined(sparse)}
+            return {"bm25": self._wait_for(sparse)}
+        return {"dense": dense, "bm25": self._wait_for(sparse)}
 
-    def _joined(self, future: Future[list[Rows]]) -> list[Rows]:
+    def _wait_for(self, future: Future[list[Rows]]) -> list[Rows]:
         try:
             return future.result(timeout=self._deadline.left("bm25"))
         except FutureTimeout as error:
             raise self._deadline.exceeded("bm25") from error
 
-    def _bm25(self, texts: Sequence[str], where: str) -> list[Rows]:
+    def _search_bm25(self, texts: Sequence[str], where: str) -> list[Rows]:
         started = time.perf_counter()
         data = [bm25_text(text) for text in texts]
         found = self._search(data, sparse=True, where=where)
         if self._question.intent in ("release_date", "temporal") and self._request.spec is DOCS:
-            # Dates stand in short units that long pages outrank: they are asked for on their own as well.
+            # Dates are in short units that long pages outrank, so dated units are searched separately as well.
             dated = self._search(data, sparse=True, where=f"{where} and {_DATED}" if where else _DATED)
-            found = [merged(pair) for pair in zip(found, dated, strict=True)]
-        self._trace.stage("bm25", started)
+            found = [merge(pair) for pair in zip(found, dated, strict=True)]
+        self._trace.add_stage("bm25", started)
         return found
 
-    def _dense(self, texts: Sequence[str], where: str) -> list[Rows]:
-        self._guard_model(needed=True)
+    def _search_dense(self, texts: Sequence[str], where: str) -> list[Rows]:
+        self._check_model(needed=True)
         started = time.perf_counter()
         vectors = self._engine.vectors.embed(texts, self._deadline.left("embedding", EMBEDDING_SHARE))
-        self._trace.stage("embedding", started)
+        self._trace.add_stage("embedding", started)
         started = time.perf_counter()
         found = self._search(vectors, sparse=False, where=where)
-        self._trace.stage("dense", started)
+        self._trace.add_stage("dense", started)
         return found
 
     def _search(self, data: Sequence[Any], *, sparse: bool, where: str) -> list[Rows]:
@@ -294,7 +296,7 @@ class _Run:
             deadline=self._deadline,
         )
 
-    def _guard_model(self, *, needed: bool = False) -> None:
+    def _check_model(self, *, needed: bool = False) -> None:
         """Refuses a collection of another model; a BM25 list alone does not need the model's name to be known."""
         if not needed and self._request.mode == "bm25":
             return
@@ -309,34 +311,34 @@ class _Run:
 
     # ---- from units to hits
 
-    def _hits(self, rankings: list[Ranked]) -> list[Hit]:
+    def _select_hits(self, rankings: list[Ranked]) -> list[Hit]:
         request, tuning = self._request, self._engine.tuning
         # The sides of a comparison come before the question as a whole, which often finds what is on neither.
         order = interleave([[*ranking.scores] for ranking in (*rankings[1:], rankings[0])])
         if request.exclude:
             for unit in filter(request.exclude.__contains__, order):
-                self._trace.drop(unit, "excluded by the caller")
+                self._trace.add_drop(unit, "excluded by the caller")
             order = [unit for unit in order if unit not in request.exclude]
         wanted = order[: max(request.limit * tuning.candidates, request.limit + 5)]
         if request.rerank and self._engine.reranker is not None:
             wanted = order[: max(len(wanted), tuning.rerank_pool)]
-        self._note_found(self._every_list, wanted)
-        texts = self._fetch(wanted)
+        self._keep_found(self._last_lists, wanted)
+        texts = self._fetch_rows(wanted)
         units = [unit for unit in wanted if unit in texts]
         made: dict[str, Hit] = {}
         if request.rerank and self._engine.reranker is not None:
-            every = [self._hit(unit, texts[unit], rankings) for unit in units]
-            made = {hit.unit_id: hit for hit in self._second_stage(self._engine.reranker, every)}
+            every = [self._make_hit(unit, texts[unit], rankings) for unit in units]
+            made = {hit.unit_id: hit for hit in self._rerank(self._engine.reranker, every)}
             units = [*made]
-        # Hits are made one by one, as far as they are needed; the rest waits for somebody who asks for the evidence.
+        # Hits are made one by one, only as many as needed; evidence makes the rest (bench_query).
         rest = iter(units)
-        hits = self._selected(
-            (made.get(unit) or self._hit(unit, texts[unit], rankings) for unit in rest), request.limit
+        hits = self._select(
+            (made.get(unit) or self._make_hit(unit, texts[unit], rankings) for unit in rest), request.limit
         )
-        self._find_further = partial(self._same_pages, [*rest], texts, made, rankings, hits)
+        self._find_further = partial(self._further_hits, [*rest], texts, made, rankings, hits)
         return hits
 
-    def _same_pages(
+    def _further_hits(
         self,
         units: Sequence[str],
         texts: Mapping[str, list[dict[str, Any]]],
@@ -344,16 +346,16 @@ class _Run:
         rankings: list[Ranked],
         hits: Sequence[Hit],
     ) -> tuple[Hit, ...]:
-        """Returns what else was found in the documents of the hits, for what they leave of the evidence's budget."""
+        """Returns other units that were found in the documents of the hits: they fill what is left of the budget."""
         documents = {hit.document_id for hit in hits}
         others = (
-            made.get(unit) or self._hit(unit, texts[unit], rankings)
+            made.get(unit) or self._make_hit(unit, texts[unit], rankings)
             for unit in units
             if str(texts[unit][0]["document_id"]) in documents
         )
-        return tuple(self._selected(others, 2 * len(hits), hits)[len(hits) :])
+        return tuple(self._select(others, 2 * len(hits), hits)[len(hits) :])
 
-    def _fetch(self, units: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    def _fetch_rows(self, units: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         if not units:
             return {}
         started = time.perf_counter()
@@ -367,16 +369,16 @@ class _Run:
         grouped: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
             grouped.setdefault(str(row["unit_id"]), []).append(row)
-        self._trace.stage("fetch", started)
+        self._trace.add_stage("fetch", started)
         return grouped
 
-    def _hit(self, unit: str, rows: list[dict[str, Any]], rankings: list[Ranked]) -> Hit:
+    def _make_hit(self, unit: str, rows: list[dict[str, Any]], rankings: list[Ranked]) -> Hit:
         own = tuple(spec.name for spec in self._request.spec.own_fields)
         matched, mode = self._found[unit]
         score = max(ranking.scores[unit] for ranking in rankings if unit in ranking.scores)
         return Hit.of(rows, own, score=score, mode=mode, matched=matched)
 
-    def _second_stage(self, reranker: Reranker, candidates: list[Hit]) -> list[Hit]:
+    def _rerank(self, reranker: Reranker, candidates: list[Hit]) -> list[Hit]:
         if len(candidates) < 2:
             return candidates
         started = time.perf_counter()
@@ -387,49 +389,49 @@ class _Run:
             # The texts are here: the fused order answers as well as without a second stage.
             self._trace.data["rerank"] = f"skipped: {error.problem}"
             return candidates
-        self._trace.stage("rerank", started)
+        self._trace.add_stage("rerank", started)
         ordered = sorted(zip(candidates, scores, strict=True), key=lambda pair: (-pair[1], pair[0].unit_id))
         self._trace.data["rerank"] = [{"unit_id": hit.unit_id, "score": round(score, 4)} for hit, score in ordered]
         return [hit for hit, _ in ordered]
 
-    def _selected(self, candidates: Iterator[Hit], limit: int, held: Sequence[Hit] = ()) -> list[Hit]:
-        """Drops what is no answer and what says the same again, and adds to what is held up to a limit."""
+    def _select(self, candidates: Iterator[Hit], limit: int, selected: Sequence[Hit] = ()) -> list[Hit]:
+        """Adds candidates to the selected hits up to a limit; drops those that do not answer and near-duplicates."""
         request, tuning = self._request, self._engine.tuning
         threshold = tuning.thresholds[request.spec.alias]
-        kept = list(held)
+        kept = list(selected)
         while len(kept) < limit and (hit := next(candidates, None)) is not None:
             cosine = self._cosines.get(hit.unit_id)
             if (cosine is None or cosine < threshold.cosine) and (
                 covered := coverage(self._words, f"{hit.title} {hit.section_path} {hit.content_text}")
             ) < threshold.coverage:
                 shown = "none" if cosine is None else f"{cosine:.2f}"
-                self._trace.drop(hit.unit_id, f"below the threshold: cosine {shown}, words {covered:.2f}")
+                self._trace.add_drop(hit.unit_id, f"below the threshold: cosine {shown}, words {covered:.2f}")
                 continue
             if hit.score < request.min_score:
-                self._trace.drop(hit.unit_id, f"score {hit.score:.3f} below {request.min_score}")
+                self._trace.add_drop(hit.unit_id, f"score {hit.score:.3f} below {request.min_score}")
                 continue
-            twin = next((place for place, other in enumerate(kept) if self._same(other, hit)), None)
+            twin = next((place for place, other in enumerate(kept) if self._is_duplicate(other, hit)), None)
             if twin is None:
                 kept.append(hit)
                 continue
-            self._trace.drop(hit.unit_id, f"says the same as {kept[twin].unit_id}")
+            self._trace.add_drop(hit.unit_id, f"says the same as {kept[twin].unit_id}")
             place = f"{hit.repo}:{hit.file_path}"
             if place not in (f"{kept[twin].repo}:{kept[twin].file_path}", *kept[twin].also_at):
                 kept[twin] = replace(kept[twin], also_at=(*kept[twin].also_at, place))
         return kept
 
-    def _same(self, kept: Hit, hit: Hit) -> bool:
+    def _is_duplicate(self, kept: Hit, hit: Hit) -> bool:
         if self._question.versions and kept.version != hit.version:
             # The same sentence about two releases is two answers to a question about one of them.
             return False
-        return self._wording(kept).says_the_same(self._wording(hit), self._engine.tuning.near_duplicate)
+        return self._wording(kept).is_near_duplicate_of(self._wording(hit), self._engine.tuning.near_duplicate)
 
     def _wording(self, hit: Hit) -> Wording:
         if hit.unit_id not in self._wordings:
             self._wordings[hit.unit_id] = Wording(hit.content_text)
         return self._wordings[hit.unit_id]
 
-    def _result(
+    def _make_result(
         self,
         hits: tuple[Hit, ...],
         rankings: list[Ranked],
@@ -438,9 +440,9 @@ class _Run:
     ) -> SearchResult:
         request, question, tuning = self._request, self._question, self._engine.tuning
         shown = {name: _shown(value) for name, value in filters.items()}
-        self._trace.chosen(hits, rankings, tuning.thresholds[request.spec.alias])
+        self._trace.record_hits(hits, rankings, tuning.thresholds[request.spec.alias])
         total = (time.perf_counter() - self._started) * 1000
-        self._trace.finished(total, self._mode, question, shown)
+        self._trace.finish(total, self._mode, question, shown)
         builder = EvidenceBuilder(self._words, self._engine.counter, tuning.unit_tokens)
         return SearchResult(
             request_id=request.request_id,

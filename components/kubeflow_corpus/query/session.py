@@ -36,8 +36,8 @@ Result = TypeVar("Result")
 QUEUE_SECONDS: Final = 60.0
 # Opening a database or a collection may take longer than a search may.
 OPEN_SECONDS: Final = 30.0
-# Known values are remembered by version, field and groups; callers of many groups must not fill the memory.
-REMEMBERED_VALUES: Final = 256
+# Known values are cached by version, field and groups; callers of many groups must not fill the memory.
+CACHED_VALUES: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Session:
         values = self.values.get(key)
         if values is None:
             values = reader.distinct(target, name, expression({}, self.visibility), deadline)
-            if len(self.values) >= REMEMBERED_VALUES:
+            if len(self.values) >= CACHED_VALUES:
                 self.values.clear()
             self.values[key] = values
         return dict(values)
@@ -223,10 +223,10 @@ class Session:
         try:
             return self._whole(_hit(spec, rows), token_budget)
         except Exception as error:
-            # A text that we did not foresee is a defect of ours, and no reason for an error that names nothing.
+            # A text that breaks us is our own defect; the error names the unit all the same.
             log_unshown(unit_id, error)
             raise QueryError(
-                f"The unit {unit_id[:200]!r} is held, but it cannot be shown",
+                f"The unit {unit_id[:200]!r} is stored, but it cannot be shown",
                 remedy="Other units are not affected. Read it at the address of its citation; the log says why",
                 unit_id=unit_id[:200],
             ) from error

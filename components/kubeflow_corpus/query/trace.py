@@ -40,24 +40,26 @@ class Trace:
         self._hits: Sequence[Hit] = ()
         self._rankings: Sequence[Ranked] = ()
 
-    def stage(self, name: str, started: float) -> None:
+    def add_stage(self, name: str, started: float) -> None:
         """Adds the time since `started` (`time.perf_counter`) to a stage."""
         self._stages.append((name, time.perf_counter() - started))
 
-    def drop(self, unit: str, reason: str) -> None:
-        """Notes a unit that is not among the hits, and why."""
+    def add_drop(self, unit: str, reason: str) -> None:
+        """Records a unit that is not among the hits, and why."""
         self._drops.append({"unit_id": unit, "reason": reason})
 
-    def searched(self, where: str, mode: str, fusion: str, policy: Policy, lists: Mapping[str, Sequence[Row]]) -> None:
-        """Notes the lists as Milvus ranked them."""
+    def record_lists(
+        self, where: str, mode: str, fusion: str, policy: Policy, lists: Mapping[str, Sequence[Row]]
+    ) -> None:
+        """Records the lists as Milvus ranked them."""
         weights = {"dense": policy.dense_weight, "bm25": round(1 - policy.dense_weight, 4)}
         self.data["expression"] = where
         self.data["mode"] = mode
         self.data["fusion"] = {"method": fusion, "weights": weights, "rrf_k": policy.rrf_k, "pool": policy.pool}
         self.lists = lists
 
-    def chosen(self, hits: Sequence[Hit], rankings: Sequence[Ranked], threshold: Threshold) -> None:
-        """Notes the rankings (of the question, and of each side of a comparison) and the hits."""
+    def record_hits(self, hits: Sequence[Hit], rankings: Sequence[Ranked], threshold: Threshold) -> None:
+        """Records the rankings (of the question, and of each side of a comparison) and the hits."""
         self.data["thresholds"] = {"cosine": threshold.cosine, "coverage": threshold.coverage}
         self._rankings = rankings
         self._hits = hits
@@ -69,7 +71,7 @@ class Trace:
             best |= ranking.fields
         return [*best.values()]
 
-    def finished(self, total_ms: float, mode: str, question: Question, filters: Mapping[str, Any]) -> None:
+    def finish(self, total_ms: float, mode: str, question: Question, filters: Mapping[str, Any]) -> None:
         """Closes the trace and logs the search: one event, without the question."""
         self.data["total_ms"] = round(total_ms, 3)
         if not LOGGER.isEnabledFor(logging.INFO):
@@ -92,7 +94,7 @@ class Trace:
         LOGGER.info(json.dumps(event, ensure_ascii=False), extra={"event": event})
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns everything that was noted."""
+        """Returns everything that was recorded."""
         lists = {name: {"rows": len(rows), "top": _top(rows)} for name, rows in self.lists.items()}
         return self.data | {
             "lists": lists,

@@ -42,7 +42,7 @@ class Preferences:
     Attributes:
         area: A unit of a product that the question names.
         version: A unit of a version that the question names.
-        side_version: The same on one side of a comparison of versions, where a unit of no version is no side at all.
+        side_version: The same on one side of a comparison of versions; a unit without a version belongs to no side.
         other_version: A unit of other versions than those that the question names.
         legacy: A page of a superseded generation (Pipelines v1), unless the question names it.
         release_stub: A unit that only says when something was released, unless the question asks for that.
@@ -65,7 +65,7 @@ class Preferences:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """When a unit is no answer at all: both of its figures lie under these.
+    """When a unit does not answer the question: both of its figures are below these.
 
     Attributes:
         cosine: Cosine of question and text, the same scale in every collection of one model.

@@ -69,10 +69,10 @@ class QueryVectors:
             EmbeddingError: The texts could not be embedded in time.
         """
         with self._lock:
-            held = {text: self._cache[text] for text in texts if text in self._cache}
-            for text in held:
+            known = {text: self._cache[text] for text in texts if text in self._cache}
+            for text in known:
                 self._cache.move_to_end(text)
-        missing = [text for text in dict.fromkeys(texts) if text not in held]
+        missing = [text for text in dict.fromkeys(texts) if text not in known]
         if missing:
             self._refuse_early()
             try:
@@ -80,9 +80,9 @@ class QueryVectors:
             except EmbedderUnavailable as error:
                 self._failure = (self._clock() + FAILURE_SECONDS, error)
                 raise
-            held |= dict(zip(missing, vectors, strict=True))
-            self._keep({text: held[text] for text in missing})
-        return [held[text] for text in texts]
+            known |= dict(zip(missing, vectors, strict=True))
+            self._remember({text: known[text] for text in missing})
+        return [known[text] for text in texts]
 
     def close(self) -> None:
         """Closes the embedder, where it was made here."""
@@ -91,7 +91,7 @@ class QueryVectors:
         if embedder is not None:
             embedder.close()
 
-    def _keep(self, vectors: dict[str, NDArray[np.float32]]) -> None:
+    def _remember(self, vectors: dict[str, NDArray[np.float32]]) -> None:
         with self._lock:
             self._cache.update(vectors)
             while len(self._cache) > CACHED_VECTORS:
