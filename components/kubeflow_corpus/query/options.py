@@ -181,7 +181,7 @@ class CollectionOptions(DocsOptions, _IssueFilters, _CodeFilters, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """A validated question with everything that shapes its answer.
+    """A validated question with everything that shapes its answer; its other attributes are those of `SearchOptions`.
 
     Attributes:
         spec: The collection.
@@ -190,14 +190,6 @@ class SearchRequest:
         visibility: Groups whose rows may be seen; None sees all.
         request_id: For trace and logs.
         timeout: Seconds for the search.
-        exclude: Ids of units that were shown already.
-        limit: Most hits.
-        mode: Instead of the intent's own.
-        fusion: Instead of the tuned one.
-        token_budget: Tokens of the evidence.
-        infer_filters: Whether what the question names becomes a filter.
-        rerank: Whether the second stage runs where there is one.
-        min_score: Least score of a hit.
     """
 
     spec: CollectionSpec
