@@ -30,8 +30,8 @@ from kubeflow_corpus.milvus import connect, detect_backend, disconnect
 from kubeflow_corpus.model import ModelIdentity, Recipe
 from kubeflow_corpus.query.client import AsyncCorpusClient
 from kubeflow_corpus.query.evidence import EvidenceBuilder
+from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.links import strip_links
-from kubeflow_corpus.query.results import Hit
 from kubeflow_corpus.query.tuning import DEFAULT_TUNING
 from kubeflow_corpus.records import Chunk
 from kubeflow_corpus.settings import Settings

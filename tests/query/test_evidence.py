@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kubeflow_corpus.query import evidence
 from kubeflow_corpus.query.citations import citation_schema
 from kubeflow_corpus.query.evidence import CUT, HEADER, NOTHING, EvidenceBuilder, defuse_labels
+from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.links import strip_links
-from kubeflow_corpus.query.results import Hit
 from kubeflow_corpus.tokens import ApproximateCounter
 
 from tests.query.letters import in_other_letters

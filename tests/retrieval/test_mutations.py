@@ -21,7 +21,7 @@ from kubeflow_corpus.ingest import chunking as chunk_step
 from kubeflow_corpus.query import ranking, reader, search
 from kubeflow_corpus.query.evidence import EvidenceBuilder, Passage
 from kubeflow_corpus.query.fusion import Rows
-from kubeflow_corpus.query.results import Hit
+from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.tuning import DEFAULT_TUNING, Preferences, Threshold, Tuning
 from kubeflow_corpus.records import Chunk, Chunked, seal
 
