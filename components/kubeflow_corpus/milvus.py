@@ -10,13 +10,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, StoreError, StoreFull, StoreUnavailable
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import Backend
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -61,6 +61,21 @@ _FIRST_PAUSE_SECONDS: Final = 0.1
 # Clients that this process holds of each embedded database, by its absolute path.
 _HOLDERS: Final[Counter[str]] = Counter()
 _HOLDERS_LOCK: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What stands behind a connection, as far as collections depend on it.
+
+    Attributes:
+        version: What it says of itself, such as ``milvus-lite-3.2.2`` or ``v2.6.4``.
+        lite: Whether it is Milvus Lite, embedded or served.
+        bm25: Whether it has BM25 functions (a server from 2.5 on); without them only the dense list exists.
+    """
+
+    version: str
+    lite: bool
+    bm25: bool
 
 
 def connect(settings: Settings) -> MilvusClient:

@@ -12,7 +12,7 @@ from kubeflow_corpus.errors import RepositoryNotFound, SourceError, SourceRefuse
 from kubeflow_corpus.records import Document, Skip
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import PathRule, Site, Source
-from kubeflow_corpus.sources.checkout import Revision, fetch_documents, resolve_revision, survey
+from kubeflow_corpus.sources.checkout import Revision, fetch_documents, resolve_revision
 from kubeflow_corpus.sources.decoding import MAX_BYTES
 from kubeflow_corpus.sources.git.command import Limits
 
@@ -203,14 +203,6 @@ def test_every_file_that_is_no_text_is_skipped_with_its_reason(tmp_path: Path) -
         "docs/n\\xe9.md": "unsafe_path",
     }
     assert next(skip.detail for skip in skips if skip.reason == "too_large") == f"{MAX_BYTES['docs'] + 1} bytes"
-
-
-def test_a_survey_counts_without_keeping(upstream: Path, tmp_path: Path) -> None:
-    source = _source(upstream, "code", include=("**",))
-    counted = survey(source, resolve_revision(source), tmp_path)
-    assert dict(counted.documents) == {"code": 5, "manifest": 1}
-    assert dict(counted.skipped) == {"binary": 1}
-    assert counted.bytes == sum(len(text) for text in (b"# A3\n", b"# B\n", b"# D\n", b"package main\n", b"# R\n")) + 17
 
 
 def test_site_parameters_come_from_the_repository_and_the_catalogue_goes_over_them(tmp_path: Path) -> None:

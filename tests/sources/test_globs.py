@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kubeflow_corpus.sources.globs import check_glob, compile_glob, literal_folder
+from kubeflow_corpus.sources.globs import check_glob, compile_glob
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,6 @@ _PATH = st.lists(st.text("abc", min_size=1, max_size=4), min_size=1, max_size=6)
 def test_matching_agrees_with_the_definition_by_recursion(pattern: str, path: str) -> None:
     expected = _matches(pattern.split("/"), path.split("/"))
     assert (compile_glob(pattern).fullmatch(path) is not None) == expected
-
-
-@given(_PATTERN, _PATH)
-def test_everything_that_matches_lies_in_the_literal_folder(pattern: str, path: str) -> None:
-    folder = literal_folder(pattern)
-    if folder and compile_glob(pattern).fullmatch(path):
-        assert path.startswith(f"{folder}/")
 
 
 @given(st.text(max_size=40))

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kubeflow_corpus.errors import InvalidArgument, InvalidRow, InvalidVector, ModelMismatch, SchemaMismatch
+from kubeflow_corpus.milvus import Backend
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.rows import check_vectors, to_row
-from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES, Backend
+from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES
 
 from tests.store.conftest import Store
 from tests.store.synthetic import MODEL, OTHER_MODEL, corpus, page

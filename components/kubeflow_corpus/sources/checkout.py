@@ -13,10 +13,9 @@ import difflib
 import hashlib
 import re
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
@@ -61,21 +60,6 @@ class Revision:
 
     commit: str
     committed_at: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """What a run would read.
-
-    Attributes:
-        documents: Files by source type.
-        skipped: Files left out by reason.
-        bytes: Size of all documents' texts, UTF-8.
-    """
-
-    documents: Mapping[str, int] = field(default_factory=dict)
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    bytes: int = 0
 
 
 def resolve_revision(source: Source, settings: Settings | None = None, limits: Limits = DEFAULT_LIMITS) -> Revision:
@@ -132,26 +116,6 @@ def fetch_documents(
     _refuse_unsafe(source)
     with _opened(source, revision, workdir, settings, limits) as tree:
         yield from _documents(source, revision, tree, named)
-
-
-def survey(
-    source: Source,
-    revision: Revision,
-    workdir: Path,
-    settings: Settings | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-) -> Survey:
-    """Counts what `fetch_documents` would give, and keeps nothing of it."""
-    documents: Counter[str] = Counter()
-    skipped: Counter[str] = Counter()
-    size = 0
-    for item in fetch_documents(source, revision, workdir, settings, limits):
-        if isinstance(item, Skip):
-            skipped[item.reason] += 1
-        else:
-            documents[item.source_type] += 1
-            size += len(item.text.encode("utf-8"))
-    return Survey(dict(documents), dict(sorted(skipped.items())), size)
 
 
 def blob_url(source: Source, revision: Revision, path: str) -> str:

@@ -84,12 +84,6 @@ def matches_any(patterns: tuple[str, ...], path: str) -> bool:
     return any(compile_glob(pattern).fullmatch(path) for pattern in patterns)
 
 
-def literal_folder(pattern: str) -> str:
-    """Returns the folder in which everything that the pattern can match lies; empty is the root."""
-    folder, _, _ = re.split(r"[*?\[{]", pattern, maxsplit=1)[0].rpartition("/")
-    return folder
-
-
 def _alternatives(pattern: str) -> list[str]:
     parts = _BRACES.split(pattern)
     choices = [part.split(",") if index % 2 else [part] for index, part in enumerate(parts)]

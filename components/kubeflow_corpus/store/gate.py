@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.milvus import read_with_retry, store_errors
 from kubeflow_corpus.records import GateReport
-from kubeflow_corpus.store.rows import count_rows, rows_by_key, scan
+from kubeflow_corpus.store.rows import rows_by_key, scan
 from kubeflow_corpus.store.schema import (
     DENSE_METRIC,
     KEY_FIELD,
@@ -195,10 +195,3 @@ def _finds_itself(client: MilvusClient, name: str, source: str, row: Mapping[str
         or hit["entity"][SEARCH_TEXT_FIELD] == row[SEARCH_TEXT_FIELD]
         for hit in found[0]
     )
-
-
-def exact_rows(client: MilvusClient, name: str) -> int:
-    """Counts the rows of a version exactly."""
-    ensure_loaded(client, name)
-    with store_errors(name):
-        return count_rows(client, name)

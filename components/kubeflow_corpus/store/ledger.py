@@ -234,11 +234,6 @@ class Ledger:
         query = "SELECT source, count(DISTINCT document_id) FROM held WHERE place = ? GROUP BY source"
         return dict(self._db.execute(query, (place,)).fetchall())
 
-    def deleted_documents(self, place: int, limit: int) -> list[str]:
-        """Returns the first keys of documents that a sync deletes."""
-        query = "SELECT document_id FROM documents WHERE place = ? AND state = 'deleted' ORDER BY 1 LIMIT ?"
-        return [key for (key,) in self._db.execute(query, (place, limit))]
-
     def counts(self) -> dict[str, int]:
         """Returns rows to write, rows to delete, and distinct texts that are wanted by the rows to write."""
         one = self._db.execute

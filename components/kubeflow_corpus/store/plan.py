@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kubeflow_corpus.artifacts import read_chunks, write_jsonl
-from kubeflow_corpus.chunking.compose import Budget
+from kubeflow_corpus.budget import Budget
 from kubeflow_corpus.errors import DeletionGuard, InvalidArgument, InvalidRow
-from kubeflow_corpus.milvus import detect_backend, store_errors
+from kubeflow_corpus.milvus import Backend, detect_backend, store_errors
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.records import Skip
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.ledger import HELD_FIELDS, SERVED, TARGET, Ledger
 from kubeflow_corpus.store.rows import scan, stored_row, to_row
-from kubeflow_corpus.store.schema import MANUAL_SOURCE, Backend, CollectionSpec, served_name, text_literal
+from kubeflow_corpus.store.schema import MANUAL_SOURCE, CollectionSpec, served_name, text_literal
 from kubeflow_corpus.store.versions import Version, ensure_loaded, list_versions, live_version, recipe_properties
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ MAX_DELETED_SHARE: Final = 0.30
 # Texts of one shard: a pod's worth of embedding.
 SHARD_TEXTS: Final = 2_000
 SHARD_FOLDER: Final = "shards"
-_LISTED_DELETIONS: Final = 50
 _LISTED_SKIPS: Final = 200
 
 
@@ -118,7 +117,6 @@ class Plan:
         orphans: Sources that are held and that the catalogue no longer lists.
         uncovered: Sources that are served and that a rebuild would lose, because this run does not bring them.
         guard: One line for each source of which too many documents would be deleted.
-        deletions: Some of the documents that would be deleted.
         skipped: Documents that cannot be stored, with the reason.
         catalogue_sources: Every source of the collection in the catalogue; None where the run covers only some.
         allow_deletions: Sources of which any number of documents may be deleted.
@@ -144,7 +142,6 @@ class Plan:
     orphans: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
     guard: tuple[str, ...] = ()
-    deletions: tuple[str, ...] = ()
     skipped: tuple[Skip, ...] = ()
     catalogue_sources: tuple[str, ...] | None = None
     allow_deletions: tuple[str, ...] = ()
@@ -180,7 +177,7 @@ class Plan:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
         """Reads what `to_dict` wrote."""
-        names = ("reasons", "shards", "orphans", "uncovered", "guard", "deletions", "allow_deletions")
+        names = ("reasons", "shards", "orphans", "uncovered", "guard", "allow_deletions")
         texts: dict[str, Any] = {name: tuple(data[name]) for name in names}
         if data["catalogue_sources"] is not None:
             texts["catalogue_sources"] = tuple(data["catalogue_sources"])
@@ -261,7 +258,6 @@ def plan_sync(
             orphans=_orphans(held, catalogue_sources),
             uncovered=uncovered_sources(mode, held, results, allow_deletions),
             guard=guarded(held, documents, allow_deletions, max_deleted_share) if live else (),
-            deletions=tuple(ledger.deleted_documents(place, _LISTED_DELETIONS)),
             skipped=tuple(skipped[:_LISTED_SKIPS]),
             catalogue_sources=None if catalogue_sources is None else tuple(sorted(catalogue_sources)),
             allow_deletions=tuple(sorted(allow_deletions)),

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kubeflow_corpus.errors import InvalidArgument, ModelMismatch, SchemaMismatch
+from kubeflow_corpus.milvus import Backend
 
 if TYPE_CHECKING:
     from pymilvus import CollectionSchema
     from pymilvus.milvus_client.index import IndexParams
 
     from kubeflow_corpus.model import ModelIdentity
-
-# Raise it when a field, an index or an analyzer changes: every collection is then rebuilt beside the live version.
 
 # The reserved source of rows written by people through the MCP tool: no sync touches them, a rebuild copies them.
 MANUAL_SOURCE: Final = "manual"
@@ -214,21 +213,6 @@ def version_number(served: str, name: str) -> int | None:
     """Returns which version of an alias a collection is, or None where it is none of its versions."""
     match = re.fullmatch(re.escape(served) + r"_v([1-9]\d*)", name)
     return int(match.group(1)) if match else None
-
-
-@dataclass(frozen=True, slots=True)
-class Backend:
-    """What stands behind a connection, as far as collections depend on it.
-
-    Attributes:
-        version: What it says of itself, such as ``milvus-lite-3.2.2`` or ``v2.6.4``.
-        lite: Whether it is Milvus Lite, embedded or served.
-        bm25: Whether it has BM25 functions (a server from 2.5 on); without them only the dense list exists.
-    """
-
-    version: str
-    lite: bool
-    bm25: bool
 
 
 # Lucene's English stop words, as the server's `english` analyzer removes them.

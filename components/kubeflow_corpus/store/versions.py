@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.errors import CollectionNotFound, StoreError, VersionInUse
-from kubeflow_corpus.milvus import read_with_retry, store_errors
+from kubeflow_corpus.milvus import Backend, read_with_retry, store_errors
 from kubeflow_corpus.model import ModelIdentity, Recipe
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.rows import count_rows
-from kubeflow_corpus.store.schema import Backend, CollectionSpec, served_name, version_number
+from kubeflow_corpus.store.schema import CollectionSpec, served_name, version_number
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient

@@ -9,9 +9,7 @@ from kubeflow_corpus.cli.main import main
 from kubeflow_corpus.cli.prune import prune_runs
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.report import to_html, token_histogram
 from kubeflow_corpus.store.status import age_days, collect_status
-from kubeflow_corpus.tokens import ApproximateCounter
 
 from tests.store.conftest import Store
 from tests.store.synthetic import Run, corpus, result
@@ -79,24 +77,6 @@ def test_prune_keeps_the_newest_local_runs_and_forgets_what_the_cache_knew_of_ot
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["00-link", "20260103-c"]
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["20260103-c.json"]
     assert (tmp_path / "elsewhere").exists()
-
-
-def test_the_report_of_a_run_opens_offline_and_escapes_what_sources_say(embedded: Store) -> None:
-    run = embedded.run([*corpus("site", 3)])
-    record = run.all()
-    files = [brought.chunks for brought in run.results if brought.chunks]
-    tokens = token_histogram(files, ApproximateCounter())
-    assert sum(tokens.values()) == 9
-    from dataclasses import replace
-
-    failed = ({"source": "<b>x</b>", "step": "fetch", "error": "<script>alert(1)</script>"},)
-    page = to_html(replace(record, failed=failed, skipped={"too_large": 2, "not_utf8$": 1}), tokens)
-    assert page.count("<svg") == 3
-    assert "<script>" not in page
-    assert "source &lt;b&gt;x&lt;/b&gt; failed in step fetch" in page
-    assert not re.search(r"""(src|href)=["']https?://""", page.replace('xlink:href="#', ""))
-    assert page == to_html(replace(record, failed=failed, skipped={"too_large": 2, "not_utf8$": 1}), tokens)
-    assert "<svg" not in to_html(replace(record, areas={}, skipped={}), {})
 
 
 @pytest.mark.parametrize("text", ["", "yesterday"])
