@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, StoreError, StoreFull, StoreUnavailable
+from kubeflow_corpus.retry import Backoff, retry
 from kubeflow_corpus.settings import Settings
 
 if TYPE_CHECKING:
@@ -55,8 +56,7 @@ _TRANSIENT: Final = (
     "no available shard",
     "socket closed",
 )
-_READ_ATTEMPTS: Final = 6
-_FIRST_PAUSE_SECONDS: Final = 0.1
+_READS: Final = Backoff(attempts=6, base=0.1)
 
 # Clients that this process holds of each embedded database, by its absolute path.
 _HOLDERS: Final[Counter[str]] = Counter()
@@ -350,15 +350,10 @@ def read_with_retry(read: Callable[[], Result], *, sleep: Callable[[float], None
     Raises:
         MilvusException: It failed for good.
     """
+    return retry(read, _is_transient, _READS, sleep=sleep)
+
+
+def _is_transient(error: Exception) -> bool:
     from pymilvus.exceptions import MilvusException
 
-    pause = _FIRST_PAUSE_SECONDS
-    for _ in range(_READ_ATTEMPTS - 1):
-        try:
-            return read()
-        except MilvusException as error:
-            if not any(sign in _message(error).lower() for sign in _TRANSIENT):
-                raise
-        sleep(pause)
-        pause *= 2
-    return read()
+    return isinstance(error, MilvusException) and any(sign in _message(error).lower() for sign in _TRANSIENT)

@@ -13,9 +13,10 @@ from kubeflow_corpus.embedding.cache import VectorCache
 from kubeflow_corpus.embedding.embedder import text_digest
 from kubeflow_corpus.embedding.factory import cache_from_settings, embedder_from_settings
 from kubeflow_corpus.embedding.shards import embed_shard
-from kubeflow_corpus.embedding.tei import Retries, TeiClient
+from kubeflow_corpus.embedding.tei import TeiClient
 from kubeflow_corpus.errors import ArtifactError, EmbedderRefused
 from kubeflow_corpus.model import ModelIdentity
+from kubeflow_corpus.retry import Backoff
 from kubeflow_corpus.settings import Secret, Settings
 
 from tests.servers.tei import TeiServer, hash_vector
@@ -31,7 +32,7 @@ def server() -> Iterator[TeiServer]:
 
 @pytest.fixture
 def client(server: TeiServer) -> Iterator[TeiClient]:
-    client = TeiClient(server.url, work=Retries(3, 0.001, 0.01))
+    client = TeiClient(server.url, work=Backoff(3, 0.001, 0.01))
     yield client
     client.close()
 

@@ -13,18 +13,19 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kubeflow_corpus.embedding.tei import Retries, TeiClient
+from kubeflow_corpus.embedding.tei import HANDSHAKE, WORK, TeiClient
 from kubeflow_corpus.errors import EmbedderRefused, EmbedderUnavailable, InvalidVector, SettingsError
+from kubeflow_corpus.retry import Backoff
 from kubeflow_corpus.settings import Secret
 
 from tests.servers.tei import Limits, TeiServer, at_random, hash_vector, script
 
-QUICK = Retries(attempts=16, base=0.001, cap=0.01)
+QUICK = Backoff(attempts=16, base=0.001, cap=0.01)
 VERSIONS = ["1.8.3", "1.9.3"]
 
 
 def connect(server: TeiServer, **options: Any) -> TeiClient:
-    return TeiClient(server.url, **{"work": QUICK, "handshake": Retries(5, 0.001, 0.01), **options})
+    return TeiClient(server.url, **{"work": QUICK, "handshake": Backoff(5, 0.001, 0.01), **options})
 
 
 def expected(texts: list[str], dimension: int = 384) -> np.ndarray:
@@ -81,7 +82,7 @@ def test_a_service_that_is_no_tei_is_refused() -> None:
 def test_an_unreachable_service_is_one_clear_error() -> None:
     with TeiServer() as server:
         url = server.url
-    client = TeiClient(url, handshake=Retries(3, 0.001, 0.01))
+    client = TeiClient(url, handshake=Backoff(3, 0.001, 0.01))
     with pytest.raises(EmbedderUnavailable, match=r"Connection refused.*3 tries.*EMBEDDINGS_URL"):
         client.embed(["a"])
 
@@ -361,7 +362,7 @@ def test_retry_after_is_waited_for() -> None:
 
 def test_a_server_that_stays_overloaded_is_given_up_with_its_own_words() -> None:
     with TeiServer() as server:
-        client = connect(server, work=Retries(4, 0.001, 0.01))
+        client = connect(server, work=Backoff(4, 0.001, 0.01))
         _ = client.identity
         server.faults = lambda _: "429"
         with pytest.raises(EmbedderUnavailable, match="429 Model is overloaded.*4 tries"):
@@ -371,7 +372,7 @@ def test_a_server_that_stays_overloaded_is_given_up_with_its_own_words() -> None
 
 def test_a_server_that_does_not_answer_in_time_is_given_up() -> None:
     with TeiServer() as server:
-        client = connect(server, work=Retries(2, 0.001, 0.01), request_seconds=0.1)
+        client = connect(server, work=Backoff(2, 0.001, 0.01), request_seconds=0.1)
         _ = client.identity
         server.latency = 5
         with pytest.raises(EmbedderUnavailable, match=r"no answer within 0\.1 s \(2 tries\)"):
@@ -380,12 +381,14 @@ def test_a_server_that_does_not_answer_in_time_is_given_up() -> None:
 
 
 def test_the_pause_doubles_is_random_and_respects_both_the_cap_and_the_server() -> None:
-    retries = Retries(attempts=9, base=0.5, cap=4.0)
+    retries = Backoff(attempts=9, base=0.5, cap=4.0, jitter=True, longest_request=120.0)
     for attempt, most in [(1, 0.5), (2, 1.0), (3, 2.0), (4, 4.0), (9, 4.0)]:
         pauses = [retries.pause(attempt, 0.0) for _ in range(200)]
         assert 0 <= min(pauses) < most / 4 and most * 3 / 4 < max(pauses) <= most
     assert 7.0 <= retries.pause(1, 7.0) <= 7.5
     assert retries.pause(1, 10**9) <= 120.5
+    assert {WORK.jitter, HANDSHAKE.jitter} == {True}
+    assert {WORK.longest_request, HANDSHAKE.longest_request} == {120.0}
 
 
 # -- a caller with a deadline ----------------------------------------------------------------------------------------
@@ -515,7 +518,7 @@ def test_a_redirect_is_refused_and_the_key_does_not_follow_it() -> None:
 
 def test_a_password_in_the_url_is_used_and_never_shown() -> None:
     with TeiServer() as server:
-        client = TeiClient(server.url.replace("//", "//reader:hunter2@"), work=Retries(1, 0, 0))
+        client = TeiClient(server.url.replace("//", "//reader:hunter2@"), work=Backoff(1, 0, 0))
         _ = client.identity
         assert server.log.requests[0].authorization.startswith("Basic ")
         server.faults = lambda _: "429"
@@ -527,7 +530,7 @@ def test_a_password_in_the_url_is_used_and_never_shown() -> None:
 
 def test_an_answer_without_end_is_not_held() -> None:
     with TeiServer() as server:
-        client = connect(server, work=Retries(1, 0, 0))
+        client = connect(server, work=Backoff(1, 0, 0))
         _ = client.identity
         server.spoil = lambda rows: ["x" * 3_000_000]
         with pytest.raises(EmbedderUnavailable, match="an answer of more than"):

@@ -9,8 +9,9 @@ from typing import Any, Final
 import jsonschema
 import pytest
 import requests
-from kubeflow_corpus.embedding.tei import Retries, TeiClient
+from kubeflow_corpus.embedding.tei import TeiClient
 from kubeflow_corpus.errors import EmbedderRefused
+from kubeflow_corpus.retry import Backoff
 
 from tests.servers.tei import TeiServer, script
 
@@ -61,7 +62,7 @@ class Checker:
 @pytest.mark.parametrize("version", ["1.8.3", "1.9.3"])
 def test_every_exchange_of_the_client_is_within_the_contract(version: str) -> None:
     checker = Checker()
-    quick = Retries(5, 0.001, 0.01)
+    quick = Backoff(5, 0.001, 0.01)
     with TeiServer(version=version, check=checker, poison="POISON", vectors="minilm") as server:
         client = TeiClient(server.url, work=quick)
         _ = client.identity

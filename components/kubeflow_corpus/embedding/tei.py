@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import math
 import queue
-import random
 import threading
 import time
 from collections import deque
@@ -35,6 +34,7 @@ from kubeflow_corpus.embedding.embedder import check_texts, text_digest
 from kubeflow_corpus.embedding.service import Answer, NoAnswer, Service
 from kubeflow_corpus.errors import EmbedderRefused, EmbedderUnavailable, EmbeddingError, InvalidVector
 from kubeflow_corpus.model import ModelIdentity
+from kubeflow_corpus.retry import Backoff
 from kubeflow_corpus.settings import Secret
 
 if TYPE_CHECKING:
@@ -44,33 +44,11 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 
 
-@dataclass(frozen=True, slots=True)
-class Retries:
-    """How long to keep trying. The pause before try n is random below ``base * 2**n``, at most `cap` (full jitter).
-
-    Attributes:
-        attempts: Tries in all.
-        base: Seconds.
-        cap: Seconds.
-    """
-
-    attempts: int
-    base: float
-    cap: float
-
-    def pause(self, attempt: int, retry_after: float) -> float:
-        """Returns the seconds to wait after a failed try (the first is 1)."""
-        jitter = random.uniform(0, min(self.cap, self.base * 2 ** (attempt - 1)))
-        # The server's wish comes first, and the jitter after it: many clients were told the same second.
-        return min(retry_after, MAX_RETRY_AFTER) + jitter
-
-
 # A service that never answered is more likely misspelt than busy: two seconds. One that did may be restarting: minutes.
-HANDSHAKE: Final = Retries(attempts=5, base=0.25, cap=2.0)
-WORK: Final = Retries(attempts=16, base=0.25, cap=30.0)
+HANDSHAKE: Final = Backoff(attempts=5, base=0.25, cap=2.0, jitter=True, longest_request=120.0)
+WORK: Final = Backoff(attempts=16, base=0.25, cap=30.0, jitter=True, longest_request=120.0)
 # An input that the backend fails alone is to blame, unless the backend fails everything for a moment.
 BLAME: Final = 3
-MAX_RETRY_AFTER: Final = 120.0
 
 # A batch waits for its permits' turn in the server: 512 inputs on two cores of the cluster's model take minutes.
 REQUEST_SECONDS: Final = 600.0
@@ -173,8 +151,8 @@ class TeiClient:
         *,
         api_key: Secret = Secret(""),  # noqa: B008 - a frozen empty value
         permits: int | None = None,
-        work: Retries = WORK,
-        handshake: Retries = HANDSHAKE,
+        work: Backoff = WORK,
+        handshake: Backoff = HANDSHAKE,
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         self._service = Service(url, api_key=api_key, connections=MAX_CONNECTIONS)
@@ -445,7 +423,7 @@ class TeiClient:
             return []
         return [isinstance(row, list) and len(row) > self.identity.max_tokens for row in tokens]
 
-    def _try(self, path: str, body: bytes | None, retries: Retries, call: _Call, room: int, inputs: int = 0) -> Answer:
+    def _try(self, path: str, body: bytes | None, backoff: Backoff, call: _Call, room: int, inputs: int = 0) -> Answer:
         """Exchanges until there is an answer that another try would not change."""
         for attempt in count(1):
             if call.given_up.is_set():
@@ -465,9 +443,9 @@ class TeiClient:
                 if lost and attempt == 1:
                     continue
                 raise self._unavailable(problem)
-            if attempt >= retries.attempts:
+            if attempt >= backoff.attempts:
                 raise self._unavailable(problem, attempt)
-            call.given_up.wait(retries.pause(attempt, retry_after))
+            call.given_up.wait(backoff.pause(attempt, retry_after))
         raise AssertionError("unreachable")
 
     def _exchange(self, path: str, body: bytes | None, call: _Call, room: int, inputs: int) -> Answer:

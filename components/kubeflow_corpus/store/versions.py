@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kubeflow_corpus.errors import CollectionNotFound, StoreError, VersionInUse
 from kubeflow_corpus.milvus import Backend, read_with_retry, store_errors
 from kubeflow_corpus.model import ModelIdentity, Recipe
+from kubeflow_corpus.retry import Backoff
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.rows import count_rows
 from kubeflow_corpus.store.schema import CollectionSpec, served_name, version_number
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 KEPT_VERSIONS: Final = 2
 
 _CREATE_ATTEMPTS: Final = 5
-_ALIAS_ATTEMPTS: Final = 20
-_ALIAS_PAUSE_SECONDS: Final = 0.25
+# A server may need seconds until every reader gets to the version that an alias was moved to.
+_ALIAS_MOVE: Final = Backoff(attempts=20, base=0.25, factor=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +238,10 @@ def move_alias(
             client.alter_alias(target, served)
         else:
             client.create_alias(target, served)
-    for _ in range(_ALIAS_ATTEMPTS):
+    for _ in _ALIAS_MOVE.tries(sleep):
         with store_errors(served):
             if live_name(client, served) == target and count_rows(client, served) == rows:
                 return
-        sleep(_ALIAS_PAUSE_SECONDS)
     raise StoreError(
         f"Alias {served} was moved to {target}, but readers do not get its {rows} rows",
         remedy="Look at kubeflow-corpus status; kubeflow-corpus rollback serves the earlier version again",

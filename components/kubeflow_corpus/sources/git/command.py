@@ -29,6 +29,7 @@ from kubeflow_corpus.errors import (
     SourceUnauthenticated,
     SourceUnreachable,
 )
+from kubeflow_corpus.retry import Backoff, retry
 from kubeflow_corpus.settings import Secret
 
 
@@ -272,14 +273,8 @@ class Git:
 
     def retried(self, *args: str, stdin: bytes = b"") -> bytes:
         """Runs a command that talks to the remote, again where it breaks off for no reason that would stay."""
-        for attempt in range(1, self._limits.attempts + 1):
-            try:
-                return self.run(*args, stdin=stdin, remote=True)
-            except GitFailed as failure:
-                if attempt == self._limits.attempts or not _passing(failure.text):
-                    raise
-            time.sleep(self._limits.retry_seconds * attempt)
-        raise AssertionError("no attempt was made")
+        backoff = Backoff(self._limits.attempts, self._limits.retry_seconds)
+        return retry(lambda: self.run(*args, stdin=stdin, remote=True), _passes, backoff)
 
     def _spawn(
         self, args: Sequence[str], given: IO[bytes] | int, out: IO[bytes] | int, err: IO[bytes] | int, remote: bool
@@ -446,9 +441,11 @@ def _size(folder: Path) -> int:
     return total
 
 
-def _passing(text: str) -> bool:
-    permanent = any(re.search(pattern, text, re.IGNORECASE) for pattern, *_ in _CAUSES)
-    return not permanent and not unadvertised(text)
+def _passes(error: Exception) -> bool:
+    if not isinstance(error, GitFailed):
+        return False
+    permanent = any(re.search(pattern, error.text, re.IGNORECASE) for pattern, *_ in _CAUSES)
+    return not permanent and not unadvertised(error.text)
 
 
 def unadvertised(text: str) -> bool:

@@ -25,6 +25,7 @@ from kubeflow_corpus.errors import (
     SourceUnauthenticated,
     SourceUnreachable,
 )
+from kubeflow_corpus.retry import Backoff
 from kubeflow_corpus.settings import Settings
 
 PER_PAGE: Final = 100
@@ -35,7 +36,7 @@ MAX_WAIT_SECONDS: Final = 300.0
 # A secondary limit without a Retry-After header: GitHub asks for at least a minute.
 SECONDARY_WAIT_SECONDS: Final = 60.0
 # Waits between tries of a request that broke: the host is well again after seconds, or not soon.
-BACKOFF_SECONDS: Final = (1.0, 2.0, 4.0, 8.0)
+BACKOFF: Final = Backoff(attempts=5, base=1.0)
 MAX_REDIRECTS: Final = 3
 _MOVED: Final = (301, 302, 307, 308)
 # 202 is PyGithub's reason to ask again for ever; the API says it for nothing that is asked here.
@@ -221,14 +222,14 @@ class GithubApi:
             except _Limited as limit:
                 self._wait_for(limit)
             except _Broken as broken:
-                if tries == len(BACKOFF_SECONDS):
+                tries += 1
+                if tries == BACKOFF.attempts:
                     raise SourceUnreachable(
-                        f"GitHub at {self.settings.github_api_url} failed {tries + 1} times for {path}: {broken}",
+                        f"GitHub at {self.settings.github_api_url} failed {tries} times for {path}: {broken}",
                         remedy="Run again later; what was read so far is kept",
                         source=self.source,
                     ) from None
-                wait = min(max(BACKOFF_SECONDS[tries], broken.wait), self.max_wait)
-                tries += 1
+                wait = min(BACKOFF.pause(tries, broken.wait), self.max_wait)
                 self.announce(f"{self.source}: {broken}; trying again in {wait:.0f} s")
                 self.sleep(wait)
 
