@@ -19,14 +19,17 @@ from kubeflow_corpus.milvus import connected, detect_backend
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import UPSERT_ROWS, apply_plan
-from kubeflow_corpus.store.plan import SHARD_FOLDER, Inputs, Plan, SourceResult, plan_sync, wanted_rows
+from kubeflow_corpus.store.context import RunContext
+from kubeflow_corpus.store.plan import SHARD_FOLDER, Plan, SourceResult, plan_sync
 from kubeflow_corpus.store.publish import publish
 from kubeflow_corpus.store.rows import in_batches
 from kubeflow_corpus.store.schema import DOCS, VECTOR_FIELD, collection_schema, index_params
+from kubeflow_corpus.store.wanted import wanted_rows
 
 from tests.benchmarks.harness import Row
 from tests.benchmarks.material import BUDGET, DIMENSION, IDENTITY, REVISION, SOURCE, random_vectors, write_chunks
 
+RECIPE = Recipe(IDENTITY, BUDGET.tokens)
 ROWS = 4_000
 ROUNDS = 5
 LEAST = 0.85
@@ -95,9 +98,7 @@ def second_run(client: Any, results: list[SourceResult], workdir: Path) -> Timed
 
 def planned(client: Any, results: list[SourceResult], workdir: Path) -> Plan:
     """Returns the plan of a run."""
-    return plan_sync(
-        client, DOCS, results, recipe=Recipe(IDENTITY, BUDGET.tokens), counter=BUDGET.counter, workdir=workdir
-    )
+    return plan_sync(client, DOCS, results, recipe=RECIPE, counter=BUDGET.counter, workdir=workdir)
 
 
 def embedded(workdir: Path, shard: str, seed: int) -> Path:
@@ -110,8 +111,8 @@ def embedded(workdir: Path, shard: str, seed: int) -> Path:
 def bare_upserts(client: Any, results: list[SourceResult]) -> Timed:
     """Times somebody who has every row and vector in memory, and trusts every answer."""
     backend = detect_backend(client)
-    inputs = Inputs(client, DOCS, None, tuple(results), "incremental", None, None)  # type: ignore[arg-type]
-    rows = [wanted.row for wanted in wanted_rows(inputs)]
+    context = RunContext(client, DOCS, DOCS.alias, RECIPE, tuple(results))
+    rows = [wanted.row for wanted in wanted_rows(context)]
     for row, vector in zip(rows, random_vectors(len(rows), 0), strict=True):
         row[VECTOR_FIELD] = vector
     client.create_collection(

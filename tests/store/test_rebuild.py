@@ -10,6 +10,7 @@ from kubeflow_corpus.errors import CollectionNotFound, GateFailed, StoreError, V
 from kubeflow_corpus.milvus import detect_backend, read_with_retry
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.records import GateReport
+from kubeflow_corpus.retry import Backoff
 from kubeflow_corpus.store import apply, rows, schema
 from kubeflow_corpus.store.gate import check_version
 from kubeflow_corpus.store.plan import SourceResult, resume_cursor
@@ -257,7 +258,7 @@ def test_many_rows_are_copied_and_read_back_in_passes(embedded: Store, monkeypat
     plan = late.plan()
     files = late.embed(plan)
     monkeypatch.setattr(apply, "scan", lossy)
-    monkeypatch.setattr(apply, "_VERIFY_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(apply, "READ_BACK_TRIES", Backoff(attempts=4, base=0.0))
     with pytest.raises(StoreError, match="rows that were written do not come back"):
         late.apply(plan, files)
 

@@ -12,7 +12,7 @@ from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.store.apply import RunRecord, Writer, last_run
 from kubeflow_corpus.store.plan import Plan, SourceResult
 from kubeflow_corpus.store.schema import DOCS
-from kubeflow_corpus.store.settled import Settled, forget_settled, recorded, settled_sources, unchanged_plan
+from kubeflow_corpus.store.settled import Settled, clear_settled, read_recorded, settled_sources, unchanged_plan
 from kubeflow_corpus.store.versions import Version, list_versions, live_version, properties_of, set_properties
 
 from tests.store.conftest import Store
@@ -85,7 +85,7 @@ def test_a_writer_that_breaks_off_leaves_nothing_settled(embedded: Store, monkey
         with pytest.raises(StoreError, match="the machine is lost"):
             run.apply(plan, files)
     # The source went back to what it was: had the record survived, rows of the broken run would now count as right.
-    assert recorded(live(store)) == {}
+    assert read_recorded(live(store)) == {}
     assert settled(store) == {}
     store.run(results=[brought(store)]).all()
     assert settled(store) == {"site": Settled("f1", documents=4, rows=12)}
@@ -123,7 +123,7 @@ def test_a_source_that_is_held_and_not_settled_unsettles_the_others(embedded: St
     store = embedded
     other = result(store.folder, "other", corpus("other", 2))
     store.run(results=[brought(store), other]).all()
-    assert recorded(live(store)).keys() == {"site"}
+    assert read_recorded(live(store)).keys() == {"site"}
     assert settled(store) == {}
 
 
@@ -142,7 +142,7 @@ def test_a_plan_that_another_writer_overtook_is_not_carried_out(embedded: Store)
     store = embedded
     store.run(results=[brought(store)]).all()
     run, plan = revisit(store)
-    forget_settled(store.client, live(store))
+    clear_settled(store.client, live(store))
     before = last_run(store.client, live(store).name)
     with pytest.raises(StoreError, match="changed since the plan was made"):
         run.apply(plan, [])

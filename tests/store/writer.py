@@ -13,7 +13,7 @@ from typing import Any
 from kubeflow_corpus.milvus import connected, load_pymilvus
 from kubeflow_corpus.records import Chunk
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store import apply, rows
+from kubeflow_corpus.store import apply, manual, rows, writer
 from kubeflow_corpus.store.plan import Mode
 
 from tests.store.synthetic import Run, page, result
@@ -101,8 +101,9 @@ class _Watched:
 
 def work(job: Job) -> None:
     """Runs a job; the body of the process."""
-    apply.UPSERT_ROWS = apply._VECTOR_KEYS = _BATCH_ROWS  # type: ignore[misc]
-    apply.KEYS_PER_FILTER = rows.KEYS_PER_FILTER = _BATCH_ROWS  # type: ignore[misc,attr-defined]
+    apply.UPSERT_ROWS = apply._VECTOR_KEYS = manual._VECTOR_KEYS = _BATCH_ROWS  # type: ignore[misc]
+    for module in (apply, manual, rows, writer):
+        module.KEYS_PER_FILTER = _BATCH_ROWS  # type: ignore[attr-defined]
     settings = Settings(milvus_uri=job.uri, collection_prefix=job.prefix)
     folder = job.folder / f"{os.getpid()}"
     folder.mkdir(parents=True)

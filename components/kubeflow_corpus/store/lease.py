@@ -123,6 +123,19 @@ class Lease:
                 announced = True
             self.sleep(min(_POLL_SECONDS, max(0.0, deadline - self.clock())))
 
+    @contextmanager
+    def taken(
+        self, wait_seconds: float = 0.0, announce: Callable[[str], None] = lambda line: None
+    ) -> Iterator[list[Version]]:
+        """Takes the lease for a block, as `acquire` does, and releases it however the block ends."""
+        versions = self.acquire(wait_seconds, announce)
+        try:
+            yield versions
+        finally:
+            # The error that is under way says more than one about the lease, which runs out by itself.
+            with suppress(CorpusError):
+                self.release()
+
     def value(self) -> str:
         """Returns the claim as a property, to create a candidate with it."""
         holder = os.environ.get(RUN_PROCESS_VARIABLE) or process_name(os.getpid())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-HELD_FIELDS: Final = ("id", "document_id", "source", "row_hash", "embedding_hash", "revision")
+STORED_FIELDS: Final = ("id", "document_id", "source", "row_hash", "embedding_hash", "revision")
 
 # `place` numbers the collections that are compared: the one that is written is 0, the one that is served is 1.
 TARGET: Final = 0
@@ -27,7 +27,7 @@ SERVED: Final = 1
 READ_BACK: Final = 2
 
 _SCHEMA: Final = """
-CREATE TABLE held (place INTEGER, id TEXT, document_id TEXT, source TEXT, row_hash TEXT, embedding_hash TEXT,
+CREATE TABLE stored (place INTEGER, id TEXT, document_id TEXT, source TEXT, row_hash TEXT, embedding_hash TEXT,
     revision TEXT, PRIMARY KEY (place, id)) WITHOUT ROWID;
 CREATE TABLE wanted (id TEXT PRIMARY KEY, document_id TEXT, source TEXT, row_hash TEXT, embedding_hash TEXT)
     WITHOUT ROWID;
@@ -40,8 +40,8 @@ CREATE TABLE documents (place INTEGER, document_id TEXT, source TEXT, state TEXT
 CREATE TABLE vectors (embedding_hash TEXT PRIMARY KEY, position INTEGER) WITHOUT ROWID;
 """
 _INDEXES: Final = """
-CREATE INDEX IF NOT EXISTS held_text ON held (embedding_hash);
-CREATE INDEX IF NOT EXISTS held_document ON held (place, document_id);
+CREATE INDEX IF NOT EXISTS stored_text ON stored (embedding_hash);
+CREATE INDEX IF NOT EXISTS stored_document ON stored (place, document_id);
 CREATE INDEX IF NOT EXISTS wanted_text ON wanted (embedding_hash);
 CREATE INDEX IF NOT EXISTS wanted_document ON wanted (document_id);
 """
@@ -53,30 +53,30 @@ SELECT :place, w.document_id, w.source,
     CASE WHEN h.n IS NULL THEN 'added' WHEN h.n = w.n AND m.n = w.n AND h.revisions = 1 THEN 'unchanged'
     ELSE 'changed' END
 FROM (SELECT document_id, min(source) AS source, count(*) AS n FROM wanted GROUP BY document_id) w
-LEFT JOIN (SELECT document_id, count(*) AS n, count(DISTINCT revision) AS revisions FROM held WHERE place = :place
+LEFT JOIN (SELECT document_id, count(*) AS n, count(DISTINCT revision) AS revisions FROM stored WHERE place = :place
     GROUP BY document_id) h USING (document_id)
-LEFT JOIN (SELECT wanted.document_id, count(*) AS n FROM wanted JOIN held ON held.place = :place
-    AND held.id = wanted.id AND held.row_hash = wanted.row_hash AND held.embedding_hash = wanted.embedding_hash
+LEFT JOIN (SELECT wanted.document_id, count(*) AS n FROM wanted JOIN stored ON stored.place = :place
+    AND stored.id = wanted.id AND stored.row_hash = wanted.row_hash AND stored.embedding_hash = wanted.embedding_hash
     GROUP BY wanted.document_id) m USING (document_id);
 """
 # Gone: not wanted any more, in a source that was fetched completely; or known to be deleted; or of a source that the
 # run was told to drop. A document with a row that was refused is neither written nor gone.
 _GONE: Final = """
 INSERT INTO documents
-SELECT DISTINCT :place, held.document_id, held.source, 'deleted'
-FROM held LEFT JOIN fetched USING (source)
-WHERE held.place = :place AND held.source <> :manual
-    AND held.document_id NOT IN (SELECT document_id FROM wanted)
-    AND held.document_id NOT IN (SELECT document_id FROM refused)
+SELECT DISTINCT :place, stored.document_id, stored.source, 'deleted'
+FROM stored LEFT JOIN fetched USING (source)
+WHERE stored.place = :place AND stored.source <> :manual
+    AND stored.document_id NOT IN (SELECT document_id FROM wanted)
+    AND stored.document_id NOT IN (SELECT document_id FROM refused)
     AND (fetched.complete = 1
         OR (fetched.source IS NOT NULL
-            AND (held.source, held.document_id) IN (SELECT source, document_id FROM removed))
-        OR held.source IN (SELECT source FROM dropped WHERE place = :place));
+            AND (stored.source, stored.document_id) IN (SELECT source, document_id FROM removed))
+        OR stored.source IN (SELECT source FROM dropped WHERE place = :place));
 """
 _STALE: Final = """
-FROM held JOIN documents ON documents.place = held.place AND documents.document_id = held.document_id
-WHERE held.place = 0 AND held.source <> :manual AND (documents.state = 'deleted'
-    OR (documents.state = 'changed' AND held.id NOT IN (SELECT id FROM wanted)))
+FROM stored JOIN documents ON documents.place = stored.place AND documents.document_id = stored.document_id
+WHERE stored.place = 0 AND stored.source <> :manual AND (documents.state = 'deleted'
+    OR (documents.state = 'changed' AND stored.id NOT IN (SELECT id FROM wanted)))
 """
 _WRITTEN: Final = """
 FROM wanted JOIN documents ON documents.place = 0 AND documents.document_id = wanted.document_id
@@ -127,18 +127,18 @@ class Ledger:
 
     # What is held
 
-    def hold(self, place: int, rows: Iterable[Mapping[str, Any]]) -> None:
+    def add_stored(self, place: int, rows: Iterable[Mapping[str, Any]]) -> None:
         """Notes rows that a collection holds."""
-        values = ((place, *(row.get(name) or "" for name in HELD_FIELDS)) for row in rows)
-        self._db.executemany("INSERT OR REPLACE INTO held VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        values = ((place, *(row.get(name) or "" for name in STORED_FIELDS)) for row in rows)
+        self._db.executemany("INSERT OR REPLACE INTO stored VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
-    def held_rows(self, place: int) -> int:
+    def stored_rows(self, place: int) -> int:
         """Returns how many rows a collection holds."""
-        return int(self._db.execute("SELECT count(*) FROM held WHERE place = ?", (place,)).fetchone()[0])
+        return int(self._db.execute("SELECT count(*) FROM stored WHERE place = ?", (place,)).fetchone()[0])
 
     def forget(self, place: int) -> None:
         """Forgets the rows of a collection."""
-        self._db.execute("DELETE FROM held WHERE place = ?", (place,))
+        self._db.execute("DELETE FROM stored WHERE place = ?", (place,))
 
     # What is wanted
 
@@ -229,9 +229,9 @@ class Ledger:
         ).fetchone()
         return str(found[0]) if found else ""
 
-    def held_documents(self, place: int) -> dict[str, int]:
+    def stored_documents(self, place: int) -> dict[str, int]:
         """Returns the number of documents that a collection holds, by source."""
-        query = "SELECT source, count(DISTINCT document_id) FROM held WHERE place = ? GROUP BY source"
+        query = "SELECT source, count(DISTINCT document_id) FROM stored WHERE place = ? GROUP BY source"
         return dict(self._db.execute(query, (place,)).fetchall())
 
     def counts(self) -> dict[str, int]:
@@ -247,15 +247,15 @@ class Ledger:
     def expected_rows(self) -> int:
         """Returns how many rows the target holds once everything is written and deleted."""
         one = self._db.execute
-        held = one("SELECT count(*) FROM held WHERE place = 0").fetchone()[0]
+        held = one("SELECT count(*) FROM stored WHERE place = 0").fetchone()[0]
         new = one(
-            f"SELECT count(*) {_WRITTEN} WHERE wanted.id NOT IN (SELECT id FROM held WHERE place = 0)"
+            f"SELECT count(*) {_WRITTEN} WHERE wanted.id NOT IN (SELECT id FROM stored WHERE place = 0)"
         ).fetchone()[0]
         return int(held + new - one(f"SELECT count(*) {_STALE}", {"manual": MANUAL_SOURCE}).fetchone()[0])
 
     def stale_keys(self) -> Iterator[str]:
         """Streams the keys of rows that the target holds and that nobody wants."""
-        query = f"SELECT held.id {_STALE} ORDER BY held.id"
+        query = f"SELECT stored.id {_STALE} ORDER BY stored.id"
         return (key for (key,) in self._db.execute(query, {"manual": MANUAL_SOURCE}))
 
     def written_rows(self) -> Iterator[tuple[str, str, str]]:
@@ -265,8 +265,9 @@ class Ledger:
     def not_read_back(self) -> list[str]:
         """Returns keys of rows to write that place `READ_BACK` does not hold as they were written."""
         query = (
-            f"SELECT wanted.id {_WRITTEN} WHERE NOT EXISTS (SELECT 1 FROM held WHERE held.place = ? AND "
-            "held.id = wanted.id AND held.row_hash = wanted.row_hash AND held.embedding_hash = wanted.embedding_hash)"
+            f"SELECT wanted.id {_WRITTEN} WHERE NOT EXISTS (SELECT 1 FROM stored WHERE stored.place = ? "
+            "AND stored.id = wanted.id AND stored.row_hash = wanted.row_hash "
+            "AND stored.embedding_hash = wanted.embedding_hash)"
         )
         return [key for (key,) in self._db.execute(query, (READ_BACK,))]
 
@@ -274,17 +275,17 @@ class Ledger:
         """Returns the embedding hashes of rows to write for which no compared collection holds a vector."""
         query = (
             f"SELECT DISTINCT wanted.embedding_hash {_WRITTEN} "
-            "WHERE NOT EXISTS (SELECT 1 FROM held WHERE held.embedding_hash = wanted.embedding_hash)"
+            "WHERE NOT EXISTS (SELECT 1 FROM stored WHERE stored.embedding_hash = wanted.embedding_hash)"
         )
         return {text for (text,) in self._db.execute(query)}
 
     def reusable(self) -> Iterator[tuple[int, str, str]]:
         """Streams (place, id, embedding hash): for each text that is wanted and held, one row that holds its vector."""
         query = (
-            "SELECT min(held.place), held.id, held.embedding_hash FROM held WHERE held.embedding_hash IN "
+            "SELECT min(stored.place), stored.id, stored.embedding_hash FROM stored WHERE stored.embedding_hash IN "
             f"(SELECT wanted.embedding_hash {_WRITTEN}) "
-            "AND held.embedding_hash NOT IN (SELECT embedding_hash FROM vectors) "
-            "GROUP BY held.embedding_hash ORDER BY 1, 2"
+            "AND stored.embedding_hash NOT IN (SELECT embedding_hash FROM vectors) "
+            "GROUP BY stored.embedding_hash ORDER BY 1, 2"
         )
         yield from self._db.execute(query)
 

@@ -9,21 +9,20 @@ Deleting is soft: the rows stay, with the visibility `HIDDEN`, which every reade
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kubeflow_corpus.errors import CollectionNotFound, CorpusError, SchemaMismatch, StoreError
+from kubeflow_corpus.errors import CollectionNotFound, SchemaMismatch
 from kubeflow_corpus.milvus import store_errors
 from kubeflow_corpus.model import SCHEMA_VERSION
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.apply import UPSERT_ROWS, Writer
 from kubeflow_corpus.store.lease import Lease
 from kubeflow_corpus.store.rows import KEYS_PER_FILTER, check_vectors, in_batches, rows_by_key, scan, stored_row
-from kubeflow_corpus.store.schema import HIDDEN, KEY_FIELD, MANUAL_SOURCE, VECTOR_FIELD, keys_filter
+from kubeflow_corpus.store.schema import HIDDEN, KEY_FIELD, MANUAL_SOURCE, VECTOR_FIELD, keys_filter, text_literal
 from kubeflow_corpus.store.versions import Version, ensure_loaded, list_versions, live_version
+from kubeflow_corpus.store.writer import UPSERT_ROWS, Writer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,9 +32,8 @@ if TYPE_CHECKING:
     from kubeflow_corpus.model import ModelIdentity
 
 Action = Literal["created", "replaced", "restored", "unchanged", "deleted", "absent"]
-# A server may need a moment until a flushed row is read everywhere.
-_VERIFY_ATTEMPTS: Final = 4
-_VERIFY_PAUSE_SECONDS: Final = 1.0
+# Keys of one request for rows with their vectors.
+_VECTOR_KEYS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,25 +133,25 @@ def write_document(
     check_vectors([row["embedding_hash"] for row in rows], vectors, identity.dimension)
     with _leased(place) as (lease, versions):
         live = _fitting(place, versions, identity)
-        held = _held(place, live.name, document_id)
-        for visibility in {row["visibility"] for row in held.values()} - {HIDDEN}:
+        stored = _stored_rows(place, live.name, document_id)
+        for visibility in {row["visibility"] for row in stored.values()} - {HIDDEN}:
             may_replace(visibility)
         wanted = {row[KEY_FIELD]: _state(row) for row in rows}
-        if {key: _state(row) for key, row in held.items()} == wanted:
+        if {key: _state(row) for key, row in stored.items()} == wanted:
             return Change("unchanged")
         writer = Writer(place.client, lease, live.name)
         full = ({**row, VECTOR_FIELD: vector} for row, vector in zip(rows, vectors, strict=True))
         for batch in in_batches(full, UPSERT_ROWS):
             writer.upsert(batch)
         writer.flush()
-        _verify(place, live.name, wanted)
-        stale = [key for key in held if key not in wanted]
+        _check_written(writer, wanted)
+        stale = [key for key in stored if key not in wanted]
         if stale:
             for keys in in_batches(iter(stale), KEYS_PER_FILTER):
                 writer.delete(keys)
             writer.flush()
-        hidden = bool(held) and all(row["visibility"] == HIDDEN for row in held.values())
-        action: Action = "restored" if hidden else "replaced" if held else "created"
+        hidden = bool(stored) and all(row["visibility"] == HIDDEN for row in stored.values())
+        action: Action = "restored" if hidden else "replaced" if stored else "created"
         return Change(action, writer.rows_written, writer.rows_deleted)
 
 
@@ -176,11 +174,11 @@ def hide_document(
         live = live_version(versions)
         if live is None:
             raise CollectionNotFound(f"{place.served} is not served yet", collection=place.served)
-        held = _held(place, live.name, document_id)
-        shown = [key for key, row in held.items() if row["visibility"] != HIDDEN]
+        stored = _stored_rows(place, live.name, document_id)
+        shown = [key for key, row in stored.items() if row["visibility"] != HIDDEN]
         if not shown:
-            return Change("unchanged" if held else "absent")
-        for visibility in {held[key]["visibility"] for key in shown}:
+            return Change("unchanged" if stored else "absent")
+        for visibility in {stored[key]["visibility"] for key in shown}:
             may_delete(visibility)
         writer = Writer(place.client, lease, live.name)
         fields = [*(field.name for field in place.spec.fields), VECTOR_FIELD]
@@ -191,23 +189,18 @@ def hide_document(
                 [{**stored_row(place.spec, row), "visibility": HIDDEN, VECTOR_FIELD: row[VECTOR_FIELD]} for row in rows]
             )
         writer.flush()
-        _verify(place, live.name, {key: (held[key]["row_hash"], HIDDEN) for key in shown})
+        _check_written(writer, {key: (stored[key]["row_hash"], HIDDEN) for key in shown})
         return Change("deleted", writer.rows_written)
 
 
 @contextmanager
 def _leased(place: Place) -> Iterator[tuple[Lease, list[Version]]]:
     lease = Lease(place.client, place.served, place.run, embedded=place.embedded)
-    versions = lease.acquire()
-    try:
+    with lease.taken() as versions:
         yield lease, versions
-    finally:
-        # The error that is under way says more than one about the lease, which runs out by itself.
-        with suppress(CorpusError):
-            lease.release()
 
 
-def _held(place: Place, name: str, document_id: str) -> dict[str, dict[str, Any]]:
+def _stored_rows(place: Place, name: str, document_id: str) -> dict[str, dict[str, Any]]:
     ensure_loaded(place.client, name)
     fields = [KEY_FIELD, "row_hash", "visibility"]
     where = f"{keys_filter('source', [MANUAL_SOURCE])} and {keys_filter('document_id', [document_id])}"
@@ -219,18 +212,37 @@ def _state(row: dict[str, Any]) -> tuple[str, str]:
     return row["row_hash"], row["visibility"]
 
 
-def _verify(place: Place, name: str, wanted: dict[str, tuple[str, str]]) -> None:
-    missing = set(wanted)
-    for attempt in range(_VERIFY_ATTEMPTS):
-        if attempt:
-            time.sleep(_VERIFY_PAUSE_SECONDS)
-        for keys in in_batches(iter(sorted(missing)), KEYS_PER_FILTER):
-            with store_errors(name):
-                rows = rows_by_key(place.client, name, keys, [KEY_FIELD, "row_hash", "visibility"])
-            missing -= {row[KEY_FIELD] for row in rows if _state(row) == wanted[row[KEY_FIELD]]}
-        if not missing:
-            return
-    raise StoreError(
-        f"{name}: {len(missing)} rows that were written do not come back, such as {min(missing)}",
-        remedy="Nothing was deleted: look at the Milvus server, then write the document again",
-    )
+def _check_written(writer: Writer, wanted: dict[str, tuple[str, str]]) -> None:
+    writer.check_written(wanted, ("row_hash", "visibility"), "write the document again")
+
+
+def sync_manual_rows(spec: schema.CollectionSpec, live: Version, target: Version, writer: Writer) -> None:
+    """Makes a candidate hold the rows that people wrote, as the live version holds them now, vectors included.
+
+    Args:
+        spec: The collection.
+        live: The version that is served; its vectors are of the same model.
+        target: The candidate.
+        writer: Writes the candidate.
+    """
+    client = writer.client
+    before, after = manual_state(client, target.name), manual_state(client, live.name)
+    fields = [*(field.name for field in spec.fields), VECTOR_FIELD]
+    changed = (key for key, state in after.items() if before.get(key) != state)
+    for keys in in_batches(changed, _VECTOR_KEYS):
+        rows = rows_by_key(client, live.name, keys, fields)
+        writer.upsert([{**stored_row(spec, row), VECTOR_FIELD: row[VECTOR_FIELD]} for row in rows])
+    for keys in in_batches(iter(before.keys() - after.keys()), KEYS_PER_FILTER):
+        writer.delete(keys)
+
+
+def manual_state(client: MilvusClient, name: str) -> dict[str, tuple[str, str, str]]:
+    """Returns what may change in the rows that people wrote, by key."""
+    fields = [KEY_FIELD, "row_hash", "visibility", "updated_at"]
+    where = f"source == {text_literal(MANUAL_SOURCE)}"
+    with store_errors(name):
+        return {
+            row[KEY_FIELD]: (row["row_hash"], row["visibility"], row["updated_at"])
+            for page in scan(client, name, fields, where)
+            for row in page
+        }

@@ -1,21 +1,20 @@
-"""Serving a version: the gates, the move of the alias, and what becomes of the versions before."""
+"""Serving a version: the gates, the move of the alias, and the pruning of earlier versions."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kubeflow_corpus.errors import CollectionNotFound, CorpusError, GateFailed
+from kubeflow_corpus.errors import CollectionNotFound, GateFailed
 from kubeflow_corpus.milvus import detect_backend
 from kubeflow_corpus.records import GateReport
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.apply import RunRecord, Writer, manual_state, sync_manual_rows
 from kubeflow_corpus.store.gate import check_version
 from kubeflow_corpus.store.lease import Lease
+from kubeflow_corpus.store.manual import manual_state, sync_manual_rows
 from kubeflow_corpus.store.plan import Plan
+from kubeflow_corpus.store.record import RunRecord, save_record
 from kubeflow_corpus.store.versions import (
     KEPT_VERSIONS,
     Version,
@@ -24,8 +23,8 @@ from kubeflow_corpus.store.versions import (
     move_alias,
     now,
     prune_versions,
-    set_properties,
 )
+from kubeflow_corpus.store.writer import Writer
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -50,7 +49,7 @@ def publish(
         client: The connection.
         plan: What `plan_sync` returned.
         record: What `apply_plan` returned.
-        gates: What the evaluation says; the store's own gate is always asked.
+        gates: Reports of the evaluation; the store's own gate is always asked.
         embedded: Whether the database is a ``.db`` path.
         keep: Published versions to keep beside the one that is served.
         wait_seconds: How long to wait for another writer.
@@ -65,43 +64,48 @@ def publish(
         StoreError: The alias was moved by another writer, or Milvus failed.
     """
     lease = Lease(client, plan.served, plan.run, embedded=embedded)
-    versions = lease.acquire(wait_seconds, announce)
-    try:
+    with lease.taken(wait_seconds, announce) as versions:
         target = next((version for version in versions if version.name == record.target), None)
         if target is None:
             raise CollectionNotFound(f"{record.target} is gone", remedy="Run again", collection=record.target)
-        if record.mode == "rebuild":
+        rebuilds = record.mode == "rebuild"
+        if rebuilds:
             lease.cover(target.name)
         live = live_version(versions)
-        own = check_version(
-            client,
-            target.name,
-            live.name if live else "",
-            bm25=detect_backend(client).bm25,
-            allow_deletions=plan.allow_deletions,
-        )
-        failures = [*own.failures, *(line for gate in gates for line in _failures(gate))]
-        if record.mode == "rebuild":
-            failures = [*_incomplete(record, live, target), *failures]
-        gate = {
-            "passed": not failures,
-            "failures": failures,
-            "metrics": {**own.metrics, **{name: value for gate in gates for name, value in gate.metrics.items()}},
-        }
-        if failures:
-            _record(client, target, replace(record, outcome="gate failed", gate=gate, finished_at=now()))
-            raise _refused(record, plan, failures)
-        done = replace(record, outcome="published", gate=gate, finished_at=now())
-        if record.mode == "rebuild":
+        gate = _ask_gates(client, plan, record, live, target, gates)
+        done = replace(record, outcome="published" if gate["passed"] else "gate failed", gate=gate, finished_at=now())
+        if not gate["passed"]:
+            save_record(client, target.name, done)
+            raise _refusal(record, plan, gate["failures"])
+        if rebuilds:
             _serve(client, plan, done, live, target, lease)
             for dropped in prune_versions(client, plan.served, keep):
                 announce(f"{plan.served}: dropped {dropped.name}")
         else:
-            _record(client, target, done)
+            save_record(client, target.name, done)
         return done
-    finally:
-        with suppress(CorpusError):
-            lease.release()
+
+
+def _ask_gates(
+    client: MilvusClient,
+    plan: Plan,
+    record: RunRecord,
+    live: Version | None,
+    target: Version,
+    gates: Sequence[GateReport],
+) -> dict[str, Any]:
+    """Returns what all gates say of a version: passed, failures, metrics."""
+    own = check_version(
+        client,
+        target.name,
+        live.name if live else "",
+        bm25=detect_backend(client).bm25,
+        allow_deletions=plan.allow_deletions,
+    )
+    incomplete = _incomplete(record, live, target) if record.mode == "rebuild" else []
+    failures = [*incomplete, *own.failures, *(line for gate in gates for line in _failures(gate))]
+    metrics = {**own.metrics, **{name: value for gate in gates for name, value in gate.metrics.items()}}
+    return {"passed": not failures, "failures": failures, "metrics": metrics}
 
 
 def _failures(gate: GateReport) -> tuple[str, ...]:
@@ -123,7 +127,7 @@ def _incomplete(record: RunRecord, live: Version | None, target: Version) -> lis
     return [*lines, *failed, *missing]
 
 
-def _refused(record: RunRecord, plan: Plan, failures: list[str]) -> GateFailed:
+def _refusal(record: RunRecord, plan: Plan, failures: list[str]) -> GateFailed:
     if record.mode == "rebuild":
         remedy = f"The alias was left alone and {record.target} is kept for inspection; correct the cause and rebuild"
     else:
@@ -140,15 +144,15 @@ def _serve(
     ensure_loaded(client, target.name)
     lease.check()
     # Before the move: a version that is served and does not say so could be pruned after a crash here.
-    _record(client, target, record, {schema.PUBLISHED_AT_KEY: now()})
+    save_record(client, target.name, record, {schema.PUBLISHED_AT_KEY: now()})
     move_alias(client, plan.served, target.name, plan.live)
 
 
 def _catch_up(client: MilvusClient, plan: Plan, live: Version, target: Version, lease: Lease) -> None:
-    """Brings over what people wrote into the live version while the candidate was built."""
+    """Copies what people wrote into the live version while the candidate was built."""
     if live.same_model(plan.recipe.identity):
         writer = Writer(client, lease, target.name)
-        sync_manual_rows(client, plan.spec, live, target, writer)
+        sync_manual_rows(plan.spec, live, target, writer)
         if writer.rows_written or writer.rows_deleted:
             writer.flush()
     elif manual_state(client, live.name) != manual_state(client, target.name):
@@ -157,8 +161,3 @@ def _catch_up(client: MilvusClient, plan: Plan, live: Version, target: Version, 
             remedy="Rebuild again: the texts need vectors of the new model",
             failures=("manual rows changed during the rebuild",),
         )
-
-
-def _record(client: MilvusClient, target: Version, record: RunRecord, extra: dict[str, str] | None = None) -> None:
-    text = json.dumps(record.to_dict(), ensure_ascii=False)
-    set_properties(client, target.name, {schema.RUN_KEY: text, **(extra or {})})

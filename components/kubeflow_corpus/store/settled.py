@@ -1,4 +1,4 @@
-"""Sources of which a version is known to hold exactly what they bring: a run in which none changed compares nothing.
+"""Sources whose rows a version is known to hold exactly: a run in which none of them changed compares nothing.
 
 A version records for each source a *fingerprint* of everything that its rows are made of (commit, catalogue entry,
 model, program), with the number of its documents and rows. The records go before a writer touches a row, and come
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from kubeflow_corpus.milvus import store_errors
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.plan import Plan, SourceResult
+from kubeflow_corpus.store.context import SourceResult
+from kubeflow_corpus.store.plan import Plan
 from kubeflow_corpus.store.rows import count_rows
 from kubeflow_corpus.store.schema import MANUAL_SOURCE, text_literal
 from kubeflow_corpus.store.versions import Version, ensure_loaded, set_properties
@@ -32,8 +33,8 @@ class Settled:
 
     Attributes:
         fingerprint: Digest of everything that the rows are made of.
-        documents: How many documents they are of.
-        rows: How many they are.
+        documents: Number of its documents.
+        rows: Number of its rows.
     """
 
     fingerprint: str
@@ -49,8 +50,8 @@ class Settled:
         return asdict(self)
 
 
-def recorded(version: Version) -> dict[str, Settled]:
-    """Returns what a version records, by source; a record that cannot be read is none."""
+def read_recorded(version: Version) -> dict[str, Settled]:
+    """Returns what a version records, by source, without the records that cannot be read."""
     found = {}
     for source, text in version.prefixed(schema.SETTLED_PREFIX).items():
         try:
@@ -73,7 +74,7 @@ def settled_sources(client: MilvusClient, version: Version) -> dict[str, Settled
     Raises:
         StoreError: Milvus failed.
     """
-    found = recorded(version)
+    found = read_recorded(version)
     if not found or found.keys() != version.prefixed(schema.HEAD_PREFIX).keys() or not _passed(version):
         return {}
     ensure_loaded(client, version.name)
@@ -90,16 +91,16 @@ def _passed(version: Version) -> bool:
 
 
 def settled_properties(results: Iterable[SourceResult], wanted: Mapping[str, tuple[int, int]]) -> dict[str, str]:
-    """Returns the records of the sources that a version now holds as they were brought.
+    """Returns the records of the sources that a version now holds exactly.
 
     Args:
-        results: What was brought; every row of it was written or was held.
+        results: What the sources gave; every row of it is stored.
         wanted: Documents and rows by source.
     """
     return {
         schema.SETTLED_PREFIX + result.source: Settled(result.fingerprint, *wanted[result.source]).dumps()
         for result in results
-        if result.ok and result.complete and result.reached_end and result.fingerprint and result.source in wanted
+        if result.settles and result.source in wanted
     }
 
 
@@ -128,7 +129,6 @@ def unchanged_plan(
         alias=spec.alias,
         prefix=prefix,
         mode="incremental",
-        reasons=(),
         live=live,
         target=live,
         recipe=recipe,
@@ -136,19 +136,16 @@ def unchanged_plan(
             name: {"unchanged": source.documents, "held": source.documents} for name, source in sorted(settled.items())
         },
         rows={"rows_wanted": rows, "rows_to_write": 0, "rows_to_delete": 0},
-        to_embed=0,
-        reused=0,
-        shards=(),
         settled={name: source.fingerprint for name, source in settled.items()},
     )
 
 
 def read_settled(data: Mapping[str, Any]) -> dict[str, Settled]:
-    """Reads a mapping of what `Settled.to_dict` returned."""
+    """Reads a mapping of what `Settled.to_dict` returned, by source."""
     return {source: Settled(**values) for source, values in data.items()}
 
 
-def forget_settled(client: MilvusClient, version: Version) -> None:
+def clear_settled(client: MilvusClient, version: Version) -> None:
     """Removes every record of a version: rows are about to be written or deleted."""
     records = version.prefixed(schema.SETTLED_PREFIX)
     if records:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -112,7 +112,7 @@ def list_versions(client: MilvusClient, served: str) -> list[Version]:
     return [Version(name, number, name == live, properties_of(client, name)) for number, name in numbered]
 
 
-def live_version(versions: list[Version]) -> Version | None:
+def live_version(versions: Iterable[Version]) -> Version | None:
     """Returns the one that is served, if any is."""
     return next((version for version in versions if version.live), None)
 
