@@ -1,4 +1,4 @@
-"""Opening Milvus, and what can go wrong with it, said in the words of this project."""
+"""Opens Milvus, and turns what can go wrong with it into errors of this project."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ _TRANSIENT: Final = (
 )
 _READS: Final = Backoff(attempts=6, base=0.1)
 
-# Clients that this process holds of each embedded database, by its absolute path.
+# Open clients of each embedded database in this process, by its absolute path.
 _HOLDERS: Final[Counter[str]] = Counter()
 _HOLDERS_LOCK: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """What stands behind a connection, as far as collections depend on it.
+    """What a connection leads to, as far as collections depend on it.
 
     Attributes:
         version: What it says of itself, such as ``milvus-lite-3.2.2`` or ``v2.6.4``.
@@ -85,7 +85,7 @@ def connect(settings: Settings) -> MilvusClient:
         settings: `milvus_uri` (a ``.db`` path or an http(s) URL), credentials and database.
 
     Returns:
-        A client; `disconnect` gives it back.
+        A client; `disconnect` closes it.
 
     Raises:
         SettingsError: `MILVUS_URI` is not set.
@@ -108,14 +108,14 @@ def connect(settings: Settings) -> MilvusClient:
 
 
 def open_client(settings: Settings, timeout: float) -> MilvusClient:
-    """Opens a client without a look at the path and in Milvus's own errors: for callers that know both.
+    """Opens a client without checking the path, with Milvus's own errors: for callers that handle both.
 
     Args:
         settings: Where Milvus is and who we are.
         timeout: Seconds for the connection.
 
     Returns:
-        A client; `disconnect` gives it back.
+        A client; `disconnect` closes it.
     """
     load_pymilvus()
     from kubeflow_corpus.milvus_databases import database_client
@@ -135,14 +135,14 @@ def open_client(settings: Settings, timeout: float) -> MilvusClient:
 
 
 def load_pymilvus() -> None:
-    """Imports pymilvus for the first time, without what it does on the side.
+    """Imports pymilvus for the first time, without its side effects.
 
     It parses MILVUS_URI while it is imported, and refuses a path. It also logs every failed call with a traceback, even
-    those that are handled, and so does Milvus Lite; the error that is raised says it all. Whoever configured these
-    loggers keeps their choice.
+    those that are handled, and so does Milvus Lite; the error that is raised says it all. Loggers that were configured
+    otherwise stay as they are.
     """
     if "pymilvus" in sys.modules:
-        _silence()
+        _silence_loggers()
         return
     uri = os.environ.get("MILVUS_URI")
     # Empty and not absent: pymilvus also reads a .env file, which fills in what is absent.
@@ -154,15 +154,15 @@ def load_pymilvus() -> None:
             del os.environ["MILVUS_URI"]
         else:
             os.environ["MILVUS_URI"] = uri
-    _silence()
+    _silence_loggers()
 
 
 @contextmanager
 def checked_texts() -> Iterator[None]:
-    """Spares pymilvus a look at each character of each text of the rows that are written within.
+    """Keeps pymilvus from checking each character of each text of the rows that are written in the block.
 
-    It means to look at a list of texts, gets one text, and so asks of every character whether it is a text and short
-    enough, which takes a sixth of the time of an upsert and finds nothing; `to_row` has asked that of the texts.
+    It means to check a list of texts, gets one text, and so checks of every character whether it is a text and short
+    enough, which takes a sixth of the time of an upsert and finds nothing; `to_row` has checked the texts.
     """
     from pymilvus.client import entity_helper
 
@@ -177,7 +177,7 @@ def checked_texts() -> Iterator[None]:
         entity_helper.CHECK_STR_ARRAY = before
 
 
-def _silence() -> None:
+def _silence_loggers() -> None:
     for name in ("pymilvus", "milvus_lite"):
         logger = logging.getLogger(name)
         if logger.level in (logging.NOTSET, logging.INFO, logging.WARNING):
@@ -185,7 +185,7 @@ def _silence() -> None:
 
 
 def disconnect(client: MilvusClient, settings: Settings) -> None:
-    """Closes a client, and gives an embedded database free for other processes (`close` alone does not).
+    """Closes a client, and frees an embedded database for other processes (`close` alone does not).
 
     All clients of one path in a process share one embedded server: the last of them ends it.
     """
@@ -213,14 +213,14 @@ def connected(settings: Settings) -> Iterator[MilvusClient]:
 
 
 def check_embedded_path(path: Path) -> None:
-    """Says why an embedded database cannot be opened, before Milvus Lite says that it "failed".
+    """Refuses an embedded database that cannot be opened, with the reason, which Milvus Lite does not give.
 
     Raises:
         StoreUnavailable: The name, the folder, the lock or the installed release is wrong.
     """
     remedy = "Set MILVUS_URI to a path that ends in .db, in a folder that exists and can be written"
     if path.suffix != ".db":
-        raise StoreUnavailable(f"MILVUS_URI {str(path)!r} does not end in .db and is no URL", remedy=remedy)
+        raise StoreUnavailable(f"MILVUS_URI {str(path)!r} does not end in .db and is not a URL", remedy=remedy)
     if not path.parent.is_dir():
         raise StoreUnavailable(f"The folder of MILVUS_URI {str(path)!r} does not exist", remedy=remedy)
     if path.exists() and not path.is_dir():
@@ -269,14 +269,14 @@ def _check_lock(path: Path) -> None:
 
 
 def detect_backend(client: MilvusClient) -> Backend:
-    """Asks what stands behind a connection.
+    """Asks the server or embedded database for its release.
 
     Raises:
         StoreError: The server does not answer.
     """
     with store_errors("Milvus"):
         version = str(client.get_server_version())
-    # The old standalone server from PyPI calls itself "v2.3.5-lite" and is no Milvus Lite.
+    # The old standalone server from PyPI calls itself "v2.3.5-lite" and is not Milvus Lite.
     lite = version.lower().replace("_", "-").startswith("milvus-lite")
     return Backend(version=version, lite=lite, bm25=lite or _numbers(version) >= _OLDEST_BM25_SERVER)
 

@@ -455,9 +455,9 @@ def _changed(position: int, value: float) -> Spoil:
         (lambda rows: [row * 0 for row in rows], "has length 0 instead of 1"),
         (lambda rows: [row[:100] for row in rows], r"shape \(3, 100\) where \(3, 384\) was asked for"),
         (lambda rows: rows[:-1], r"shape \(2, 384\) where \(3, 384\)"),
-        (lambda rows: [rows[0], rows[1][:7], rows[2]], "no array of numbers"),
-        (lambda rows: {"data": "something else"}, "no array of numbers"),
-        (lambda rows: [["a"] * 384] * 3, "no array of numbers"),
+        (lambda rows: [rows[0], rows[1][:7], rows[2]], "not an array of numbers"),
+        (lambda rows: {"data": "something else"}, "not an array of numbers"),
+        (lambda rows: [["a"] * 384] * 3, "not an array of numbers"),
         (lambda rows: [], r"shape \(0,\)"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Which texts travel together: neighbours in length, so that little is padded, within every limit of the model."""
+"""Groups texts into batches: neighbours in length, so that little is padded, within every limit of the model."""
 
 from __future__ import annotations
 

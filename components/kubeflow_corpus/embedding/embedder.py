@@ -1,4 +1,4 @@
-"""What every embedder is: a model with a name, and texts to unit vectors."""
+"""The interface of embedders: a model with a name that turns texts into unit vectors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Embedder(Protocol):
         ...
 
     def close(self) -> None:
-        """Gives connections and memory back."""
+        """Frees connections and memory."""
         ...
 
 

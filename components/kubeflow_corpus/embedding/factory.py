@@ -1,4 +1,4 @@
-"""Which embedder the environment asks for."""
+"""The embedder and the cache that the environment configures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def embedder_from_settings(settings: Settings) -> StreamingEmbedder:
-    """Returns the embedder that the environment asks for, without loading or asking anything yet.
+    """Returns the configured embedder, without loading or requesting anything yet.
 
     Args:
         settings: With ``EMBEDDINGS_URL`` a text-embeddings-inference service is used, without it the embedded model.

@@ -17,7 +17,7 @@ from kubeflow_corpus.errors import SettingsError
 from kubeflow_corpus.settings import Secret
 
 CONNECT_SECONDS: Final = 10.0
-# An answer is read in pieces, so that one without end is noticed before it is held.
+# An answer is read in pieces, so that an endless one is noticed before it fills the memory.
 _PIECE: Final = 1 << 20
 _EXCERPT: Final = 200
 _UNREAD: Final = object()
@@ -27,7 +27,7 @@ class NoAnswer(Exception):
     """The exchange did not end with an answer.
 
     Attributes:
-        lost: Whether an open connection broke off (rather than a name, a port or a deadline failing).
+        lost: Whether an open connection was lost (rather than a name, a port or a deadline failing).
     """
 
     def __init__(self, cause: str, *, lost: bool) -> None:
@@ -41,7 +41,7 @@ class Answer:
     Attributes:
         status: Status code.
         body: The body, whole.
-        retry_after: Seconds that the service asks to wait; 0 where it asks nothing.
+        retry_after: Seconds that the service asks to wait; 0 if it does not ask.
     """
 
     __slots__ = ("_value", "body", "retry_after", "status")
@@ -51,7 +51,7 @@ class Answer:
         self._value: Any = _UNREAD
 
     def json(self) -> Any:
-        """Returns the body as JSON, parsed once; None where it is none."""
+        """Returns the body as JSON, parsed once; None if it is not JSON."""
         if self._value is _UNREAD:
             try:
                 self._value = json.loads(self.body)
@@ -76,7 +76,7 @@ class Service:
         connections: Connections that are kept open.
 
     Raises:
-        SettingsError: The URL is none.
+        SettingsError: The URL is not valid.
     """
 
     def __init__(self, url: str, *, api_key: Secret, connections: int) -> None:
@@ -110,7 +110,7 @@ class Service:
             Whatever the service answered, redirects included.
 
         Raises:
-            NoAnswer: It did not answer, or broke off.
+            NoAnswer: It did not answer, or the connection was lost.
         """
         return self._exchange("POST", path, body, timeout, limit)
 
@@ -163,7 +163,7 @@ def _read(response: requests.Response, limit: int, deadline: float) -> bytes:
     return b"".join(pieces)
 
 
-def _root(error: BaseException) -> BaseException:
+def _innermost(error: BaseException) -> BaseException:
     """Returns the innermost reason: requests wraps urllib3, which wraps the socket's error."""
     seen = {id(error)}
     while True:
@@ -177,7 +177,7 @@ def _root(error: BaseException) -> BaseException:
 
 
 def _cause(error: BaseException) -> str:
-    root = _root(error)
+    root = _innermost(error)
     # An error of requests itself (an OSError, too) may spell out the URL, and with it a password.
     shown = isinstance(root, OSError) and not isinstance(root, requests.RequestException)
     return (str(root) if shown else "") or type(root).__name__
@@ -186,12 +186,12 @@ def _cause(error: BaseException) -> str:
 def _is_lost(error: BaseException) -> bool:
     if isinstance(error, requests.exceptions.ChunkedEncodingError):
         return True
-    root = _root(error)
+    root = _innermost(error)
     return isinstance(root, ConnectionError) and not isinstance(root, ConnectionRefusedError)
 
 
 def _retry_after(value: str) -> float:
-    """Returns the seconds that a Retry-After header asks for, a number or a date; 0 where it says nothing."""
+    """Returns the seconds that a Retry-After header asks for, a number or a date; 0 for anything else."""
     try:
         seconds = float(value)
     except ValueError:

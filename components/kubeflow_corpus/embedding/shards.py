@@ -26,7 +26,7 @@ _LOOKUP: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """What became of a shard.
+    """What embedding a shard took.
 
     Attributes:
         vectors: Vectors written: one for each distinct text.
@@ -44,7 +44,7 @@ class ShardReport:
 
     @property
     def rate(self) -> float:
-        """Texts embedded a second."""
+        """Texts embedded per second."""
         return self.embedded / self.seconds if self.seconds else 0.0
 
     def counts(self) -> dict[str, int]:
@@ -134,7 +134,7 @@ def _with_cache(
         yield list(found), np.stack(list(found.values()))
     missing = [(name, text) for name, text in window if name not in found]
     for hashes, vectors in embedder.embed_stream(missing):
-        # Kept before they are handed on: a killed run has them at its next start.
+        # Kept before they are passed on: a killed run finds them at its next start.
         cache.keep(hashes, vectors)
         tally["embedded"] += len(hashes)
         yield hashes, vectors

@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count, groupby
 from operator import itemgetter
@@ -65,7 +66,7 @@ _ANSWER_ROOM: Final = 1 << 20
 # /tokenize spells each token out as an object.
 _BYTES_PER_TOKEN: Final = 256
 _MAX_INFO_BYTES: Final = 1 << 20
-# Windows of texts that a stream holds: one whose last answers are awaited while the next are already on their way.
+# Windows of texts that a stream has in memory: the last answers of one are awaited while the next are on their way.
 _WINDOWS_IN_FLIGHT: Final = 3
 # float16 services answer vectors whose length is 1 to the third digit.
 LENGTH_TOLERANCE: Final = 1e-2
@@ -172,7 +173,7 @@ class TeiClient:
     @property
     def server(self) -> ServerInfo:
         """What the server says about itself; it is asked once."""
-        return self._known(_Call())
+        return self._known_server(_Call())
 
     @property
     def truncated(self) -> int:
@@ -185,7 +186,7 @@ class TeiClient:
         Args:
             texts: Texts with at least one word.
             timeout: Seconds for the whole call, handshake included. With it, each request is tried once: a failure
-                is told at once rather than tried again. None tries again for minutes.
+                is raised at once rather than tried again. None tries again for minutes.
 
         Returns:
             Array of shape (len(texts), dimension), rows of length 1.
@@ -194,15 +195,15 @@ class TeiClient:
             EmbedderUnavailable: The server does not answer, is overloaded or is too slow.
             EmbedderRefused: The server will not take this caller or one of the texts; `fields` then has its ``index``
                 and ``sha256``.
-            InvalidVector: The server answered something that is no unit vector of its model.
+            InvalidVector: The server answered something that is not a unit vector of its model.
         """
         import numpy as np
 
         check_texts(texts)
         if timeout is not None:
-            return self._within(texts, timeout)
+            return self._embed_within(texts, timeout)
         call = _Call()
-        dimension = self._known(call).identity.dimension
+        dimension = self._known_server(call).identity.dimension
         parts = [vectors for _, vectors in self._stream(((None, text) for text in texts), call)]
         return np.concatenate(parts) if parts else np.zeros((0, dimension), np.float32)
 
@@ -239,20 +240,20 @@ class TeiClient:
 
     # -- the handshake ---------------------------------------------------------------------------------------------
 
-    def _known(self, call: _Call) -> ServerInfo:
+    def _known_server(self, call: _Call) -> ServerInfo:
         server = self._server
         if server is not None:
             return server
         with self._lock:
             if self._server is None:
-                self._server = self._ask(call)
+                self._server = self._ask_server(call)
                 self._permits = _Permits(self._server.permits)
             return self._server
 
-    def _ask(self, call: _Call) -> ServerInfo:
+    def _ask_server(self, call: _Call) -> ServerInfo:
         info = self._info(call)
         probe = _request_body([_encoded(0, "dimension")], truncate=True)
-        answer = self._try("/embed", probe, self._handshake, call, _ANSWER_ROOM)
+        answer = self._request("/embed", probe, self._handshake, call, _ANSWER_ROOM)
         if answer.status != 200:
             raise self._refused(answer, [])
         vectors = self._array(answer)
@@ -267,7 +268,7 @@ class TeiClient:
         return server
 
     def _info(self, call: _Call) -> dict[str, Any]:
-        answer = self._try("/info", None, self._handshake, call, _MAX_INFO_BYTES)
+        answer = self._request("/info", None, self._handshake, call, _MAX_INFO_BYTES)
         if answer.status != 200:
             raise self._refused(answer, [])
         info = answer.json()
@@ -288,30 +289,30 @@ class TeiClient:
     def _stream(self, items: Iterable[tuple[K, str]], call: _Call) -> Iterator[tuple[list[K], NDArray[np.float32]]]:
         import numpy as np
 
-        server = self._known(call)
+        server = self._known_server(call)
         workers = self._workers(server)
         finished: queue.SimpleQueue[tuple[_Window[K], Future[None]]] = queue.SimpleQueue()
-        held: deque[_Window[K]] = deque()
+        in_flight: deque[_Window[K]] = deque()
         source = windows(items, workers * server.batch.inputs)
         running = done = 0
         more = True
         try:
             while True:
                 # The next window starts while the last answers of the one before are awaited: no connection idles.
-                while more and running < 2 * workers and len(held) < _WINDOWS_IN_FLIGHT:
+                while more and running < 2 * workers and len(in_flight) < _WINDOWS_IN_FLIGHT:
                     if (window := next(source, None)) is None:
                         more = False
                         break
                     texts = [text for _, text in window]
                     check_texts(texts, done)
                     vectors = np.empty((len(window), server.identity.dimension), np.float32)
-                    held.append(_Window([key for key, _ in window], vectors, 0))
-                    running += self._submit(held[-1], texts, done, server, call, finished)
+                    in_flight.append(_Window([key for key, _ in window], vectors, 0))
+                    running += self._submit(in_flight[-1], texts, done, server, call, finished)
                     done += len(window)
-                if not held:
+                if not in_flight:
                     return
-                if not held[0].missing:
-                    ready = held.popleft()
+                if not in_flight[0].missing:
+                    ready = in_flight.popleft()
                     yield ready.keys, ready.vectors
                     continue
                 owner, future = finished.get()
@@ -343,14 +344,14 @@ class TeiClient:
             future.add_done_callback(lambda done: finished.put((window, done)))
         return window.missing
 
-    def _within(self, texts: Sequence[str], timeout: float) -> NDArray[np.float32]:
+    def _embed_within(self, texts: Sequence[str], timeout: float) -> NDArray[np.float32]:
         """Embeds under a deadline that holds whatever the server, the resolver or a proxy does."""
         call = _Call(deadline=time.monotonic() + timeout)
         outcome: Future[NDArray[np.float32]] = Future()
 
         def run() -> None:
             try:
-                outcome.set_result(self._at_once(texts, call))
+                outcome.set_result(self._embed_now(texts, call))
             except BaseException as error:
                 outcome.set_exception(error)
 
@@ -363,10 +364,10 @@ class TeiClient:
         finally:
             call.given_up.set()
 
-    def _at_once(self, texts: Sequence[str], call: _Call) -> NDArray[np.float32]:
+    def _embed_now(self, texts: Sequence[str], call: _Call) -> NDArray[np.float32]:
         import numpy as np
 
-        server = self._known(call)
+        server = self._known_server(call)
         inputs = [_encoded(index, text) for index, text in enumerate(texts)]
         vectors = np.empty((len(texts), server.identity.dimension), np.float32)
         for positions in _batches(inputs, server):
@@ -389,22 +390,22 @@ class TeiClient:
         import numpy as np
 
         room = _ANSWER_ROOM + len(inputs) * self.identity.dimension * _BYTES_PER_NUMBER
-        answer = self._try("/embed", _request_body(inputs, truncate), self._work, call, room, len(inputs))
+        answer = self._request("/embed", _request_body(inputs, truncate), self._work, call, room, len(inputs))
         if answer.status == 200:
-            return self._checked(answer, inputs)
+            return self._checked_vectors(answer, inputs)
         if answer.status in _REFUSALS or 300 <= answer.status < 400:
             raise self._refused(answer, [])
-        parts = self._parts(inputs, truncate, answer, call)
+        parts = self._smaller_batches(inputs, truncate, answer, call)
         if not parts:
             raise self._refused(answer, inputs)
         return np.concatenate([self._vectors(part, cut, call) for part, cut in parts])
 
-    def _parts(
+    def _smaller_batches(
         self, inputs: list[_Input], truncate: bool, answer: Answer, call: _Call
     ) -> list[tuple[list[_Input], bool]]:
         """Returns what to send instead of a batch that failed, each with its `truncate`; nothing for a lost cause."""
         if _is_too_long(answer) and not truncate:
-            long = [True] if len(inputs) == 1 else self._long(inputs, call)
+            long = [True] if len(inputs) == 1 else self._too_long(inputs, call)
             if any(long):
                 self._count_truncated(sum(long))
                 pairs = groupby(zip(inputs, long, strict=True), key=itemgetter(1))
@@ -414,16 +415,18 @@ class TeiClient:
         middle = len(inputs) // 2
         return [(inputs[:middle], truncate), (inputs[middle:], truncate)]
 
-    def _long(self, inputs: list[_Input], call: _Call) -> list[bool]:
+    def _too_long(self, inputs: list[_Input], call: _Call) -> list[bool]:
         """Asks the server's tokenizer which texts the model would not read whole; empty where it does not say."""
         body = b'{"inputs":[' + b",".join(item.data for item in inputs) + b"]}"
-        answer = self._try("/tokenize", body, self._work, call, _ANSWER_ROOM + _BYTES_PER_TOKEN * len(body))
+        answer = self._request("/tokenize", body, self._work, call, _ANSWER_ROOM + _BYTES_PER_TOKEN * len(body))
         tokens = answer.json() if answer.status == 200 else None
         if not isinstance(tokens, list) or len(tokens) != len(inputs):
             return []
         return [isinstance(row, list) and len(row) > self.identity.max_tokens for row in tokens]
 
-    def _try(self, path: str, body: bytes | None, backoff: Backoff, call: _Call, room: int, inputs: int = 0) -> Answer:
+    def _request(
+        self, path: str, body: bytes | None, backoff: Backoff, call: _Call, room: int, inputs: int = 0
+    ) -> Answer:
         """Exchanges until there is an answer that another try would not change."""
         for attempt in count(1):
             if call.given_up.is_set():
@@ -434,7 +437,7 @@ class TeiClient:
                 blamed = answer.status == 424 and inputs == 1 and attempt < BLAME and call.patient
                 if not (blamed or answer.status in _TRANSIENT or _is_broken(answer)):
                     return answer
-                said = "something that is no JSON" if answer.status == 200 else answer.message
+                said = "something that is not JSON" if answer.status == 200 else answer.message
                 problem, retry_after = f"answered {answer.status} {said}".strip(), answer.retry_after
             except NoAnswer as error:
                 problem, lost = f"gave no answer: {error}", error.lost
@@ -455,12 +458,12 @@ class TeiClient:
         permits = self._permits
         if permits is None or not inputs:
             return self._service.post(path, body, timeout=call.seconds(seconds), limit=room)
-        with permits.held(inputs, call.seconds(seconds)):
+        with permits.taken(inputs, call.seconds(seconds)):
             return self._service.post(path, body, timeout=call.seconds(seconds), limit=room)
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
-    def _checked(self, answer: Answer, inputs: list[_Input]) -> NDArray[np.float32]:
+    def _checked_vectors(self, answer: Answer, inputs: list[_Input]) -> NDArray[np.float32]:
         vectors = self._array(answer)
         expected = (len(inputs), self.identity.dimension)
         if vectors.shape != expected:
@@ -475,7 +478,7 @@ class TeiClient:
             with np.errstate(over="ignore"):
                 return np.array(answer.json(), np.float32)
         except (TypeError, ValueError) as error:
-            raise self._invalid("answered something that is no array of numbers") from error
+            raise self._invalid("answered something that is not an array of numbers") from error
 
     def _check_values(self, vectors: NDArray[np.float32], inputs: list[_Input]) -> None:
         import numpy as np
@@ -541,8 +544,9 @@ class _Permits:
         self._free = permits
         self._changed = threading.Condition()
 
-    def held(self, inputs: int, seconds: float) -> _Held:
-        """Waits for so many permits and gives them back at the end of the ``with`` block.
+    @contextmanager
+    def taken(self, inputs: int, seconds: float) -> Iterator[None]:
+        """Waits for permits, and gives them back at the end of the ``with`` block.
 
         Raises:
             NoAnswer: They did not come free in time.
@@ -551,25 +555,12 @@ class _Permits:
             if not self._changed.wait_for(lambda: self._free >= inputs, seconds):
                 raise NoAnswer("every permit is in use", lost=False)
             self._free -= inputs
-        return _Held(self, inputs)
-
-    def release(self, inputs: int) -> None:
-        """Gives permits back."""
-        with self._changed:
-            self._free += inputs
-            self._changed.notify_all()
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    permits: _Permits
-    inputs: int
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        self.permits.release(self.inputs)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += inputs
+                self._changed.notify_all()
 
 
 def _encoded(index: int, text: str) -> _Input:
@@ -597,7 +588,7 @@ def _is_too_long(answer: Answer) -> bool:
 
 
 def _is_broken(answer: Answer) -> bool:
-    """Whether an answer claims success and is no JSON: cut on its way, or the page of a proxy."""
+    """Whether an answer claims success and is not JSON: cut on its way, or the page of a proxy."""
     return answer.status == 200 and answer.json() is None
 
 

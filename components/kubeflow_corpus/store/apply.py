@@ -283,13 +283,13 @@ def _gather_vectors(
             embedded += len(hashes)
         lease.renew()
     names = {TARGET: target.name, SERVED: live.name if live else target.name}
-    needed = ledger.without_vector()
+    needed = ledger.count_without_vector()
     if needed >= _PASS_FROM_ROWS and live is not None and live.same_model(identity):
-        wanted = {text for _, _, text in ledger.reusable()}
+        wanted = {text for _, _, text in ledger.reusable_vectors()}
         for page in scan(context.client, live.name, _VECTOR_FIELDS):
             _copy_vectors([row for row in page if row["embedding_hash"] in wanted], ledger, identity.dimension)
             lease.renew()
-    for batch in in_batches(ledger.reusable(), _VECTOR_KEYS):
+    for batch in in_batches(ledger.reusable_vectors(), _VECTOR_KEYS):
         for place, name in names.items():
             texts = {key: text for at, key, text in batch if at == place}
             with store_errors(name):
@@ -297,7 +297,7 @@ def _gather_vectors(
             same = [row for row in rows if row["embedding_hash"] == texts[row[KEY_FIELD]]]
             _copy_vectors(same, ledger, identity.dimension)
         lease.renew()
-    missing = ledger.without_vector()
+    missing = ledger.count_without_vector()
     if missing:
         raise StoreError(
             f"{missing} texts have no vector: a shard was not embedded, or the collection changed since the plan",
@@ -318,7 +318,7 @@ def _copy_vectors(rows: list[dict[str, Any]], ledger: Ledger, dimension: int) ->
 
 def _write(context: RunContext, target: Version, ledger: Ledger, writer: Writer, found: Comparison) -> None:
     if found.counts["rows_to_write"]:
-        rows = ledger.kept() if context.rebuilds else (wanted.row for wanted in wanted_rows(context))
+        rows = ledger.kept_rows() if context.rebuilds else (wanted.row for wanted in wanted_rows(context))
         _write_rows(rows, ledger, writer)
     if context.rebuilds and context.live is not None and not context.moves_manual_rows:
         sync_manual_rows(context.spec, context.live, target, writer)
@@ -355,7 +355,7 @@ def _check_written(ledger: Ledger, writer: Writer, rows: int) -> None:
         return
 
     def look() -> list[str]:
-        ledger.forget(READ_BACK)
+        ledger.forget_stored(READ_BACK)
         with store_errors(writer.name):
             for page in scan(writer.client, writer.name, [KEY_FIELD, *fields]):
                 ledger.add_stored(READ_BACK, page)

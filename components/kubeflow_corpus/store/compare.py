@@ -51,10 +51,10 @@ def compare(context: RunContext, ledger: Ledger, *, keep: bool = False) -> Compa
     """
     areas, skipped = _note_wanted(context, ledger, keep)
     _note_stored(context, ledger)
-    ledger.index()
-    ledger.decide(TARGET)
+    ledger.build_indexes()
+    ledger.compare(TARGET)
     if context.rebuilds:
-        ledger.decide(SERVED)
+        ledger.compare(SERVED)
     # A run is compared with what readers see, if they see anything.
     baseline = SERVED if context.rebuilds and context.live is not None else TARGET
     stored, states = ledger.stored_documents(baseline), ledger.documents(baseline)
@@ -94,16 +94,16 @@ def _note_wanted(context: RunContext, ledger: Ledger, keep: bool) -> tuple[Count
     skipped: list[Skip] = []
     for result in context.results:
         if result.ok:
-            ledger.fetch(result.source, complete=result.complete)
-            ledger.remove(result.source, result.removed_documents)
+            ledger.note_fetched(result.source, complete=result.complete)
+            ledger.note_removed(result.source, result.removed_documents)
     for wanted in wanted_rows(context, skipped):
         row = wanted.row
-        ledger.want(row["id"], row["document_id"], row["source"], row["row_hash"], row["embedding_hash"])
+        ledger.add_wanted(row["id"], row["document_id"], row["source"], row["row_hash"], row["embedding_hash"])
         if keep:
-            ledger.keep(row)
+            ledger.keep_row(row)
         areas.update(row["product_area"] or ("(none)",))
     for skip in skipped:
-        ledger.refuse(skip.document_id)
+        ledger.refuse_document(skip.document_id)
     # A document is skipped once, for the first of its rows that is refused.
     by_document = {skip.document_id: skip for skip in reversed(skipped)}
     return areas, list(by_document.values())[::-1]

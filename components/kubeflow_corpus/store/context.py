@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["incremental", "rebuild"]
 
-# A run that would delete a larger share of a source's documents stops unless it is told that this is right.
+# A run that would delete a larger share of a source's documents stops, unless the run allows it for that source.
 MAX_DELETED_SHARE: Final = 0.30
 
 

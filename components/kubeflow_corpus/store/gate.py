@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 # A source may lose this share of its documents against what is served, and grow by this factor.
 MAX_LOST_SHARE: Final = 0.30
 MAX_GROWTH: Final = 10.0
-# Below so many documents growth says nothing.
+# Below this number of documents growth says nothing.
 _GROWTH_FLOOR: Final = 20
-# Rows of a source that are asked for; one that finds itself is enough, because twins of a text may rank before it.
+# Rows of a source that are searched for; finding one is enough, because equal texts may rank before a row.
 SELF_CHECKS: Final = 3
 _SELF_CHECK_HITS: Final = 10
 _QUERY_WORDS: Final = 32
@@ -44,7 +44,7 @@ _SAME_VECTOR: Final = 0.999
 
 @dataclass(slots=True)
 class Figures:
-    """What a version holds.
+    """What is stored in a version.
 
     Attributes:
         documents: Documents by source.
@@ -68,8 +68,8 @@ class Figures:
         return self.rows.total()
 
 
-def figures(client: MilvusClient, name: str) -> Figures:
-    """Counts what a version holds, in one streamed pass over keys.
+def collect_figures(client: MilvusClient, name: str) -> Figures:
+    """Counts what is stored in a version, in one streamed pass over keys.
 
     Args:
         client: The connection.
@@ -114,16 +114,16 @@ def check_version(
     Args:
         client: The connection.
         name: Physical name of the version.
-        served: Physical name of the version that it replaces; "" where there is none, or where it is the same.
+        served: Physical name of the version that it replaces; "" if it replaces none, or itself.
         bm25: Whether there is a BM25 list to search.
         allow_deletions: Sources that may shrink.
         max_lost_share: Share of its documents that another source may lose.
 
     Returns:
-        One line for each failure, and figures by name.
+        One line for each failure, and collect_figures by name.
     """
-    after = figures(client, name)
-    before = figures(client, served) if served and served != name else Figures()
+    after = collect_figures(client, name)
+    before = collect_figures(client, served) if served and served != name else Figures()
     failures = [
         *([] if after.total else [f"{name} holds no row"]),
         *_count_failures(before, after, allow_deletions, max_lost_share),
@@ -165,14 +165,14 @@ def _self_check_failures(client: MilvusClient, name: str, after: Figures, bm25: 
         fields = [KEY_FIELD, "title", SEARCH_TEXT_FIELD, "embedding_hash", VECTOR_FIELD]
         with store_errors(name):
             rows = rows_by_key(client, name, keys, fields)
-            if not any(_finds_itself(client, name, source, row, VECTOR_FIELD) for row in rows):
+            if not any(_is_found_by(client, name, source, row, VECTOR_FIELD) for row in rows):
                 lines.append(f"source {source}: no dense search finds the row whose vector it was given")
-            if bm25 and not any(_finds_itself(client, name, source, row, SPARSE_FIELD) for row in rows):
+            if bm25 and not any(_is_found_by(client, name, source, row, SPARSE_FIELD) for row in rows):
                 lines.append(f"source {source}: no BM25 search finds the row whose words it was given")
     return lines
 
 
-def _finds_itself(client: MilvusClient, name: str, source: str, row: Mapping[str, Any], by: str) -> bool:
+def _is_found_by(client: MilvusClient, name: str, source: str, row: Mapping[str, Any], by: str) -> bool:
     words = " ".join(row[SEARCH_TEXT_FIELD].split()[:_QUERY_WORDS])
     query: Any = row[VECTOR_FIELD] if by == VECTOR_FIELD else words
     found = read_with_retry(

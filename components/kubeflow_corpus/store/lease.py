@@ -1,13 +1,13 @@
-"""One writer a collection: a lease with an expiry, kept in the properties of its versions.
+"""One writer per collection: a lease with an expiry, kept in the properties of its versions.
 
 Milvus has no compare-and-swap, so a writer writes its claim, waits a moment and reads it back: of two that claim at
 once, the one whose claim stands goes on. A lease also lies on the candidate of a rebuild, so that it outlives the move
 of the alias. A writer that dies leaves its lease behind; another takes it over at once where it can see that the
 holder is dead (the same machine, or an embedded database, which only one process can open), else after the expiry.
 
-The steps of a run may be processes of their own, so a lease is of a run and not of a process. Between two steps it
-names the process that starts them, where that has said which one it is (`RUN_PROCESS_VARIABLE`): the parent of a step
-may be a shell that ends with it. Pods know no such process: there the expiry decides.
+The steps of a run may be separate processes, so a lease belongs to a run and not to a process. Between two steps it
+names the process that starts them, if that process has named itself (`RUN_PROCESS_VARIABLE`): the parent of a step may
+be a shell that ends with the step. Pods have no such process: there the expiry decides.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Longer than any single call of a writer takes (a flush or a load of a busy server: half a minute).
 LEASE_SECONDS: Final = 300.0
-# Between two steps of one run nobody renews: as long as a pod may wait for its node.
+# Between two steps of one run nothing renews the lease: as long as a pod may wait for its node.
 HANDOVER_SECONDS: Final = 1800.0
 # Set by whoever starts the steps of a run on one machine: `process_name` of itself.
 RUN_PROCESS_VARIABLE: Final = "KUBEFLOW_CORPUS_RUN_PROCESS"
@@ -46,8 +46,8 @@ class Claim:
     Attributes:
         run: Id of the run: its later steps and retries go on under the same lease.
         host: Machine of the writer.
-        process: Process id and start time, so that a recycled id is not mistaken for the writer; empty where no
-            process stands for the run: then nobody can see that it is dead.
+        process: Process id and start time, so that a recycled id is not mistaken for the writer; empty if the run has
+            no process to watch: then only the expiry ends the lease.
         expires_at: Seconds since the epoch.
     """
 
@@ -62,7 +62,7 @@ class Claim:
 
     @classmethod
     def loads(cls, text: str) -> Claim | None:
-        """Reads the property; None where it holds no claim."""
+        """Reads the property; None where it is not a claim."""
         try:
             return cls(**json.loads(text))
         except (ValueError, TypeError):
@@ -111,14 +111,14 @@ class Lease:
         announced = False
         while True:
             versions = list_versions(self.client, self.served)
-            held = next(iter(self._others(versions)), None)
-            if held is None and self._claim(versions):
+            other = next(iter(self._other_claims(versions)), None)
+            if other is None and self._claim(versions):
                 return list_versions(self.client, self.served)
             if self.clock() >= deadline:
-                raise self._refused(held)
+                raise self._refusal(other)
             if not announced:
                 announce(
-                    f"{self.served}: waiting up to {wait_seconds:.0f} s for run {held.run if held else '?'} to end"
+                    f"{self.served}: waiting up to {wait_seconds:.0f} s for run {other.run if other else '?'} to end"
                 )
                 announced = True
             self.sleep(min(_POLL_SECONDS, max(0.0, deadline - self.clock())))
@@ -142,7 +142,7 @@ class Lease:
         return Claim(self.run, socket.gethostname(), holder, self.clock() + self.seconds).dumps()
 
     def cover(self, name: str) -> None:
-        """Lays the claim on another version too: the candidate of this run."""
+        """Puts the claim on another version too: the candidate of this run."""
         if name not in self.names:
             self.names.append(name)
         set_properties(self.client, name, {LEASE_KEY: self.value()})
@@ -161,14 +161,14 @@ class Lease:
         self._renewed_at = self.clock()
 
     def check(self) -> None:
-        """Makes sure that nobody else holds a lease, before a step that cannot be taken back.
+        """Makes sure that no other run has a lease, before a step that cannot be undone.
 
         Raises:
-            LeaseHeld: Somebody does.
+            LeaseHeld: Another run has one.
         """
-        held = next(iter(self._others(list_versions(self.client, self.served))), None)
-        if held is not None:
-            raise self._refused(held)
+        other = next(iter(self._other_claims(list_versions(self.client, self.served))), None)
+        if other is not None:
+            raise self._refusal(other)
 
     def hand_over(self, *, to_process: bool = False) -> None:
         """Keeps the lease for the next step of the same run.
@@ -188,12 +188,12 @@ class Lease:
         """Keeps a lease that an earlier step of this run handed over, while a step that writes nothing is at work.
 
         Yields:
-            What the step calls now and then; cheap to call often.
+            A function that renews the lease; the step calls it now and then, and it is cheap to call often.
 
         Raises:
-            Exception: What the body raises. The lease is given back then: no later step will do so.
+            Exception: What the body raises. The lease is then released: no later step will do so.
         """
-        self.names = [version.name for version in list_versions(self.client, self.served) if self._own(version)]
+        self.names = [version.name for version in list_versions(self.client, self.served) if self._is_own(version)]
         self.hand_over(to_process=True)
 
         def keep() -> None:
@@ -209,9 +209,9 @@ class Lease:
             raise
 
     def release(self) -> None:
-        """Gives the lease back, wherever this run laid it."""
+        """Removes the claim of this run from every version."""
         for version in list_versions(self.client, self.served):
-            if self._own(version):
+            if self._is_own(version):
                 set_properties(self.client, version.name, {LEASE_KEY: ""})
         self.names.clear()
 
@@ -223,42 +223,42 @@ class Lease:
             if version.name in self.names:
                 set_properties(self.client, version.name, {LEASE_KEY: value})
             elif version.properties.get(LEASE_KEY):
-                # Nobody holds it any more: what a writer left that was killed.
+                # A killed writer left it.
                 set_properties(self.client, version.name, {LEASE_KEY: ""})
         if not self.embedded and self.names:
             self.sleep(_SETTLE_SECONDS)
         self._renewed_at = self.clock()
         return all(properties_of(self.client, name).get(LEASE_KEY) == value for name in self.names)
 
-    def _own(self, version: Version) -> bool:
+    def _is_own(self, version: Version) -> bool:
         claim = Claim.loads(version.properties.get(LEASE_KEY, ""))
         return claim is not None and claim.run == self.run
 
-    def _others(self, versions: Iterable[Version]) -> Iterable[Claim]:
+    def _other_claims(self, versions: Iterable[Version]) -> Iterable[Claim]:
         for version in versions:
             claim = Claim.loads(version.properties.get(LEASE_KEY, ""))
             if (
                 claim is not None
                 and claim.run != self.run
                 and claim.expires_at > self.clock()
-                and not self._dead(claim)
+                and not self._is_dead(claim)
             ):
                 yield claim
 
-    def _dead(self, claim: Claim) -> bool:
+    def _is_dead(self, claim: Claim) -> bool:
         if claim.host != socket.gethostname():
             return self.embedded
         pid, _, started = claim.process.partition("@")
         return pid.isdigit() and process_start(int(pid)) != started
 
-    def _refused(self, held: Claim | None) -> LeaseHeld:
-        left = max(0.0, held.expires_at - self.clock()) if held else 0.0
-        owner = f"run {held.run} on {held.host}" if held else "another run"
+    def _refusal(self, other: Claim | None) -> LeaseHeld:
+        left = max(0.0, other.expires_at - self.clock()) if other else 0.0
+        owner = f"run {other.run} on {other.host}" if other else "another run"
         return LeaseHeld(
             f"{self.served} is being written by {owner} (its lease ends in {left:.0f} s unless it is renewed)",
             remedy="Wait for it to end, or let this run wait: --wait SECONDS",
             owner=owner,
-            expires_at=held.expires_at if held else 0.0,
+            expires_at=other.expires_at if other else 0.0,
         )
 
 
@@ -268,11 +268,11 @@ def process_name(pid: int) -> str:
 
 
 def process_start(pid: int) -> str:
-    """Returns when a process of this machine started, in clock ticks; "" where there is none or it cannot be seen."""
+    """Returns when a process of this machine started, in clock ticks; "" if it does not exist or cannot be seen."""
     try:
         # The name of a program may hold spaces and brackets: fields are counted after its closing bracket.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
-    # A killed process whose parent has not asked for it yet is dead all the same.
+    # A killed process whose parent has not collected it yet is dead all the same.
     return "" if fields[0] in "ZX" else fields[19]

@@ -1,4 +1,4 @@
-"""What is held and what is wanted, side by side on disk, so that no run keeps a whole corpus in memory.
+"""Stored and wanted rows side by side on disk, so that no run keeps a whole corpus in memory.
 
 A scratch SQLite file holds keys and hashes only: no text, no vector. Every decision of a sync is one query over it.
 Vectors, and rows that are sure to be written, lie in plain files beside it.
@@ -45,7 +45,7 @@ CREATE INDEX IF NOT EXISTS stored_document ON stored (place, document_id);
 CREATE INDEX IF NOT EXISTS wanted_text ON wanted (embedding_hash);
 CREATE INDEX IF NOT EXISTS wanted_document ON wanted (document_id);
 """
-# A document is unchanged where the same rows with the same hashes are held, all of one revision: a run that was
+# A document is unchanged where the same rows with the same hashes are stored, all of one revision: a run that was
 # killed can leave rows of two. Then nothing of it is written and its provenance stays as it is.
 _DECIDE: Final = """
 INSERT INTO documents
@@ -60,7 +60,7 @@ LEFT JOIN (SELECT wanted.document_id, count(*) AS n FROM wanted JOIN stored ON s
     GROUP BY wanted.document_id) m USING (document_id);
 """
 # Gone: not wanted any more, in a source that was fetched completely; or known to be deleted; or of a source that the
-# run was told to drop. A document with a row that was refused is neither written nor gone.
+# run has to drop. A document with a row that was refused is neither written nor gone.
 _GONE: Final = """
 INSERT INTO documents
 SELECT DISTINCT :place, stored.document_id, stored.source, 'deleted'
@@ -125,28 +125,28 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # What is held
+    # What is stored
 
     def add_stored(self, place: int, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Notes rows that a collection holds."""
+        """Notes rows that are stored in a collection."""
         values = ((place, *(row.get(name) or "" for name in STORED_FIELDS)) for row in rows)
         self._db.executemany("INSERT OR REPLACE INTO stored VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
     def stored_rows(self, place: int) -> int:
-        """Returns how many rows a collection holds."""
+        """Returns how many rows are stored in a collection."""
         return int(self._db.execute("SELECT count(*) FROM stored WHERE place = ?", (place,)).fetchone()[0])
 
-    def forget(self, place: int) -> None:
+    def forget_stored(self, place: int) -> None:
         """Forgets the rows of a collection."""
         self._db.execute("DELETE FROM stored WHERE place = ?", (place,))
 
     # What is wanted
 
-    def fetch(self, source: str, *, complete: bool) -> None:
+    def note_fetched(self, source: str, *, complete: bool) -> None:
         """Notes that a source was read in this run."""
         self._db.execute("INSERT INTO fetched VALUES (?, ?)", (source, complete))
 
-    def want(self, key: str, document_id: str, source: str, row_hash: str, embedding_hash: str) -> None:
+    def add_wanted(self, key: str, document_id: str, source: str, row_hash: str, embedding_hash: str) -> None:
         """Notes a row that the target shall hold.
 
         Raises:
@@ -163,12 +163,12 @@ class Ledger:
                 field="id",
             )
 
-    def keep(self, row: Mapping[str, Any]) -> None:
-        """Keeps a wanted row on disk, for `kept`: to read it from there takes a tenth of making it again."""
+    def keep_row(self, row: Mapping[str, Any]) -> None:
+        """Keeps a wanted row on disk, for `kept_rows`: to read it from there takes a tenth of making it again."""
         self._names = self._names or tuple(row)
         pickle.dump(tuple(row.values()), self._rows, pickle.HIGHEST_PROTOCOL)
 
-    def kept(self) -> Iterator[dict[str, Any]]:
+    def kept_rows(self) -> Iterator[dict[str, Any]]:
         """Streams the rows that were kept, in their order."""
         self._rows.seek(0)
         while True:
@@ -178,24 +178,20 @@ class Ledger:
                 return
             yield dict(zip(self._names, values, strict=True))
 
-    def refuse(self, document_id: str) -> None:
-        """Leaves a document as it is held: one of its rows cannot be stored."""
+    def refuse_document(self, document_id: str) -> None:
+        """Leaves a document as it is stored: one of its new rows cannot be stored."""
         self._db.execute("INSERT OR IGNORE INTO refused VALUES (?)", (document_id,))
         self._db.execute("DELETE FROM wanted WHERE document_id = ?", (document_id,))
 
-    def refused(self, document_id: str) -> bool:
-        """Whether a document was refused."""
-        return bool(self._db.execute("SELECT 1 FROM refused WHERE document_id = ?", (document_id,)).fetchone())
-
-    def remove(self, source: str, document_ids: Iterable[str]) -> None:
+    def note_removed(self, source: str, document_ids: Iterable[str]) -> None:
         """Notes documents of a source that are known to be deleted."""
         self._db.executemany("INSERT OR IGNORE INTO removed VALUES (?, ?)", ((source, key) for key in document_ids))
 
     def drop_source(self, place: int, source: str) -> None:
-        """Notes that the rows that a collection holds of a source shall go, whether or not it was fetched."""
+        """Notes that the stored rows of a source shall go, whether or not it was fetched."""
         self._db.execute("INSERT OR IGNORE INTO dropped VALUES (?, ?)", (place, source))
 
-    def index(self) -> None:
+    def build_indexes(self) -> None:
         """Call once when everything is noted: bulk inserts are faster without indexes."""
         self._db.execute("COMMIT")
         self._db.executescript(_INDEXES)
@@ -208,8 +204,8 @@ class Ledger:
 
     # Decisions
 
-    def decide(self, place: int) -> None:
-        """Compares what is wanted with what a collection holds, document by document."""
+    def compare(self, place: int) -> None:
+        """Compares what is wanted with what is stored in a collection, document by document."""
         values = {"place": place, "manual": MANUAL_SOURCE}
         self._db.execute(_DECIDE, values)
         self._db.execute(_GONE, values)
@@ -230,7 +226,7 @@ class Ledger:
         return str(found[0]) if found else ""
 
     def stored_documents(self, place: int) -> dict[str, int]:
-        """Returns the number of documents that a collection holds, by source."""
+        """Returns the number of documents that are stored in a collection, by source."""
         query = "SELECT source, count(DISTINCT document_id) FROM stored WHERE place = ? GROUP BY source"
         return dict(self._db.execute(query, (place,)).fetchall())
 
@@ -247,14 +243,14 @@ class Ledger:
     def expected_rows(self) -> int:
         """Returns how many rows the target holds once everything is written and deleted."""
         one = self._db.execute
-        held = one("SELECT count(*) FROM stored WHERE place = 0").fetchone()[0]
+        stored = one("SELECT count(*) FROM stored WHERE place = 0").fetchone()[0]
         new = one(
             f"SELECT count(*) {_WRITTEN} WHERE wanted.id NOT IN (SELECT id FROM stored WHERE place = 0)"
         ).fetchone()[0]
-        return int(held + new - one(f"SELECT count(*) {_STALE}", {"manual": MANUAL_SOURCE}).fetchone()[0])
+        return int(stored + new - one(f"SELECT count(*) {_STALE}", {"manual": MANUAL_SOURCE}).fetchone()[0])
 
     def stale_keys(self) -> Iterator[str]:
-        """Streams the keys of rows that the target holds and that nobody wants."""
+        """Streams the keys of stored rows of the target that are not wanted."""
         query = f"SELECT stored.id {_STALE} ORDER BY stored.id"
         return (key for (key,) in self._db.execute(query, {"manual": MANUAL_SOURCE}))
 
@@ -272,15 +268,15 @@ class Ledger:
         return [key for (key,) in self._db.execute(query, (READ_BACK,))]
 
     def missing_texts(self) -> set[str]:
-        """Returns the embedding hashes of rows to write for which no compared collection holds a vector."""
+        """Returns the embedding hashes of rows to write for which no vector is stored in a compared collection."""
         query = (
             f"SELECT DISTINCT wanted.embedding_hash {_WRITTEN} "
             "WHERE NOT EXISTS (SELECT 1 FROM stored WHERE stored.embedding_hash = wanted.embedding_hash)"
         )
         return {text for (text,) in self._db.execute(query)}
 
-    def reusable(self) -> Iterator[tuple[int, str, str]]:
-        """Streams (place, id, embedding hash): for each text that is wanted and held, one row that holds its vector."""
+    def reusable_vectors(self) -> Iterator[tuple[int, str, str]]:
+        """Streams (place, id, embedding hash): one stored row with its vector per text that is wanted and stored."""
         query = (
             "SELECT min(stored.place), stored.id, stored.embedding_hash FROM stored WHERE stored.embedding_hash IN "
             f"(SELECT wanted.embedding_hash {_WRITTEN}) "
@@ -318,7 +314,7 @@ class Ledger:
         self._spool.seek(found[0] * width)
         return np.frombuffer(self._spool.read(width), dtype=np.float32)
 
-    def without_vector(self) -> int:
+    def count_without_vector(self) -> int:
         """Returns how many texts of rows to write have no spooled vector."""
         query = (
             f"SELECT count(DISTINCT wanted.embedding_hash) {_WRITTEN} "

@@ -62,10 +62,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of a document.
+    """What a call did to a document.
 
     Attributes:
-        action: ``restored`` is a document that was deleted and is written again; ``absent`` is one that never was.
+        action: ``restored`` is a document that was deleted and is written again; ``absent`` is one that never existed.
         rows_written: Rows written.
         rows_deleted: Rows of its earlier content that were deleted.
     """
@@ -83,10 +83,10 @@ def served_version(place: Place, identity: ModelIdentity) -> Version:
         SchemaMismatch: Its rows have other fields than this release writes.
         ModelMismatch: Its vectors are of another model.
     """
-    return _fitting(place, list_versions(place.client, place.served), identity)
+    return _version_for(place, list_versions(place.client, place.served), identity)
 
 
-def _fitting(place: Place, versions: list[Version], identity: ModelIdentity) -> Version:
+def _version_for(place: Place, versions: list[Version], identity: ModelIdentity) -> Version:
     live = live_version(versions)
     if live is None:
         raise CollectionNotFound(
@@ -121,7 +121,7 @@ def write_document(
         rows: What `rows.to_row` returned, at least one.
         vectors: Array of shape (len(rows), dimension).
         identity: The model of the vectors.
-        may_replace: Gets the visibility of rows that are held, and raises where the caller has no right to them.
+        may_replace: Gets the visibility of stored rows, and raises where the caller has no right to them.
 
     Raises:
         LeaseHeld: A run, or another call, is writing this collection.
@@ -131,8 +131,8 @@ def write_document(
     """
     assert rows and all(row["source"] == MANUAL_SOURCE and row["document_id"] == document_id for row in rows)
     check_vectors([row["embedding_hash"] for row in rows], vectors, identity.dimension)
-    with _leased(place) as (lease, versions):
-        live = _fitting(place, versions, identity)
+    with _lease_place(place) as (lease, versions):
+        live = _version_for(place, versions, identity)
         stored = _stored_rows(place, live.name, document_id)
         for visibility in {row["visibility"] for row in stored.values()} - {HIDDEN}:
             may_replace(visibility)
@@ -163,14 +163,14 @@ def hide_document(
     Args:
         place: Where.
         document_id: Its key.
-        may_delete: Gets the visibility of rows that are held, and raises where the caller has no right to them.
+        may_delete: Gets the visibility of stored rows, and raises where the caller has no right to them.
 
     Raises:
         LeaseHeld: A run, or another call, is writing this collection.
         CollectionNotFound: Nothing is served yet.
         StoreError: Milvus failed, or rows that were written do not come back.
     """
-    with _leased(place) as (lease, versions):
+    with _lease_place(place) as (lease, versions):
         live = live_version(versions)
         if live is None:
             raise CollectionNotFound(f"{place.served} is not served yet", collection=place.served)
@@ -194,7 +194,7 @@ def hide_document(
 
 
 @contextmanager
-def _leased(place: Place) -> Iterator[tuple[Lease, list[Version]]]:
+def _lease_place(place: Place) -> Iterator[tuple[Lease, list[Version]]]:
     lease = Lease(place.client, place.served, place.run, embedded=place.embedded)
     with lease.taken() as versions:
         yield lease, versions

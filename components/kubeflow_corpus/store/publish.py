@@ -113,7 +113,7 @@ def _failures(gate: GateReport) -> tuple[str, ...]:
 
 
 def _incomplete(record: RunRecord, live: Version | None, target: Version) -> list[str]:
-    """A first version may lack a source: nobody loses anything. One that replaces another may not."""
+    """Returns why a version is not complete. A first one may lack a source; one that replaces another may not."""
     lines = [] if target.complete else [f"{target.name} is not complete: its run did not end"]
     if live is None:
         return lines

@@ -1,4 +1,4 @@
-"""Chunks as rows, checked before anything is written; and rows as they are held, read back as streams."""
+"""Chunks as rows, checked before anything is written; and stored rows, read back as streams."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# Ranges of keys are named by at most so many hexadecimal digits: 65,536 ranges.
+# Most hexadecimal digits that name a range of keys: 65,536 ranges.
 _MOST_DIGITS: Final = 4
 # Rows of one page of a scan: below the server's cap of 16,384, and few megabytes of keys and hashes.
 SCAN_PAGE_ROWS: Final = 10_000
@@ -65,7 +65,7 @@ def to_row(spec: CollectionSpec, chunk: Chunk) -> dict[str, Any]:
         **dict(zip(common, getter(chunk), strict=True)),
         **{name: chunk.fields.get(name) for name in own},
     }
-    return {field.name: _checked(field, values[field.name], chunk.id) for field in spec.fields}
+    return {field.name: _valid_value(field, values[field.name], chunk.id) for field in spec.fields}
 
 
 @cache
@@ -81,25 +81,25 @@ _EMPTY: Final = {"text": "", "integer": 0, "boolean": False, "array": ()}
 _TYPES: Final = {"text": str, "integer": int, "boolean": bool, "array": (tuple, list)}
 
 
-def _checked(field: FieldSpec, value: Any, key: str) -> Any:
+def _valid_value(field: FieldSpec, value: Any, key: str) -> Any:
     value = _EMPTY[field.kind] if value is None else value
     wrong = not isinstance(value, _TYPES[field.kind]) or (field.kind == "integer" and isinstance(value, bool))  # type: ignore[arg-type]
     if wrong:
         raise _invalid(key, field.name, f"is {type(value).__name__}, not {field.kind}")
     if field.kind == "text":
-        return _text(field, value, key)
+        return _valid_text(field, value, key)
     if field.kind == "array":
         if len(value) > field.max_items:
             raise _invalid(key, field.name, f"has {len(value)} items, at most {field.max_items} fit")
         if not all(isinstance(item, str) for item in value):
             raise _invalid(key, field.name, "has an item that is not a text")
-        return [_text(field, item, key) for item in value]
+        return [_valid_text(field, item, key) for item in value]
     if field.kind == "integer" and not -(2**63) <= value < 2**63:
         raise _invalid(key, field.name, "does not fit into 64 bits")
     return value
 
 
-def _text(field: FieldSpec, text: str, key: str) -> str:
+def _valid_text(field: FieldSpec, text: str, key: str) -> str:
     # Encoded bytes tell both at once, and a look for control bytes is an order faster than one for characters: rows
     # are checked by the hundred thousand, and more than once in a run.
     try:
@@ -173,12 +173,12 @@ def scan(
     """
     rows = SCAN_PAGE_VECTORS if VECTOR_FIELD in fields else SCAN_PAGE_ROWS
     if detect_backend(client).lite:
-        yield from _iterate(client, collection, fields, where, rows)
+        yield from _scan_by_iterator(client, collection, fields, where, rows)
     else:
-        yield from _by_range(client, collection, fields, where, rows)
+        yield from _scan_by_range(client, collection, fields, where, rows)
 
 
-def _iterate(
+def _scan_by_iterator(
     client: MilvusClient, collection: str, fields: Sequence[str], where: str, rows: int
 ) -> Iterator[list[dict[str, Any]]]:
     iterator = read_with_retry(
@@ -191,7 +191,7 @@ def _iterate(
         iterator.close()
 
 
-def _by_range(
+def _scan_by_range(
     client: MilvusClient, collection: str, fields: Sequence[str], where: str, rows: int
 ) -> Iterator[list[dict[str, Any]]]:
     """Reads ranges of keys, each with the strongest consistency.
@@ -207,12 +207,12 @@ def _by_range(
     for low, high in zip(["", *bounds], [*bounds, ""], strict=True):
         parts = [f"{KEY_FIELD} >= {text_literal(low)}", *([f"{KEY_FIELD} < {text_literal(high)}"] if high else [])]
         expression = " and ".join([*parts, *([f"({where})"] if where else [])])
-        page = read_with_retry(lambda asked=expression: _strong(client, collection, asked, fields))  # type: ignore[misc]
+        page = read_with_retry(lambda asked=expression: _query_strongly(client, collection, asked, fields))  # type: ignore[misc]
         if page:
             yield page
 
 
-def _strong(client: MilvusClient, collection: str, where: str, fields: Sequence[str]) -> list[dict[str, Any]]:
+def _query_strongly(client: MilvusClient, collection: str, where: str, fields: Sequence[str]) -> list[dict[str, Any]]:
     found = client.query(collection, filter=where, output_fields=list(fields), consistency_level="Strong")
     return [dict(row) for row in found]
 
@@ -231,7 +231,7 @@ def rows_by_key(
     if not keys:
         return []
     where = keys_filter(KEY_FIELD, keys)
-    return read_with_retry(lambda: _strong(client, collection, where, fields))
+    return read_with_retry(lambda: _query_strongly(client, collection, where, fields))
 
 
 def count_rows(client: MilvusClient, collection: str, where: str = "") -> int:

@@ -210,7 +210,7 @@ def physical_name(served: str, number: int) -> str:
 
 
 def version_number(served: str, name: str) -> int | None:
-    """Returns which version of an alias a collection is, or None where it is none of its versions."""
+    """Returns the number of a version from its collection's name, or None for a name of another kind."""
     match = re.fullmatch(re.escape(served) + r"_v([1-9]\d*)", name)
     return int(match.group(1)) if match else None
 

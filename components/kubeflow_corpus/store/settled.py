@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a version holds of one source.
+    """What is stored of one source in a version.
 
     Attributes:
         fingerprint: Digest of everything that the rows are made of.
@@ -62,7 +62,7 @@ def read_recorded(version: Version) -> dict[str, Settled]:
 
 
 def settled_sources(client: MilvusClient, version: Version) -> dict[str, Settled]:
-    """Returns what a version holds, by source, if that is all that it holds, and it was served with passing gates.
+    """Returns what is stored of every source, if a version has no other rows and was served with passing gates.
 
     Args:
         client: The connection.
@@ -75,7 +75,7 @@ def settled_sources(client: MilvusClient, version: Version) -> dict[str, Settled
         StoreError: Milvus failed.
     """
     found = read_recorded(version)
-    if not found or found.keys() != version.prefixed(schema.HEAD_PREFIX).keys() or not _passed(version):
+    if not found or found.keys() != version.prefixed(schema.HEAD_PREFIX).keys() or not _gates_passed(version):
         return {}
     ensure_loaded(client, version.name)
     with store_errors(version.name):
@@ -83,7 +83,7 @@ def settled_sources(client: MilvusClient, version: Version) -> dict[str, Settled
     return found if rows == sum(source.rows for source in found.values()) else {}
 
 
-def _passed(version: Version) -> bool:
+def _gates_passed(version: Version) -> bool:
     try:
         return bool(json.loads(version.properties.get(schema.RUN_KEY, ""))["outcome"] == "published")
     except (ValueError, TypeError, KeyError):
@@ -117,7 +117,7 @@ def unchanged_plan(
 
     Args:
         spec: The collection.
-        settled: What the served version holds of the sources of this run.
+        settled: What is stored of the sources of this run in the served version.
         prefix: The environment's prefix.
         live: Physical name of the version that is served.
         recipe: What its rows are made with.
@@ -146,7 +146,7 @@ def read_settled(data: Mapping[str, Any]) -> dict[str, Settled]:
 
 
 def clear_settled(client: MilvusClient, version: Version) -> None:
-    """Removes every record of a version: rows are about to be written or deleted."""
+    """Removes every record of a version, before rows are written or deleted."""
     records = version.prefixed(schema.SETTLED_PREFIX)
     if records:
         set_properties(client, version.name, {schema.SETTLED_PREFIX + source: "" for source in records})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubeflow_corpus.milvus import detect_backend
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.gate import figures
+from kubeflow_corpus.store.gate import collect_figures
 from kubeflow_corpus.store.lease import Claim
 from kubeflow_corpus.store.schema import CollectionSpec, served_name
 from kubeflow_corpus.store.versions import Version, list_versions, live_version, summary
@@ -49,7 +49,7 @@ def _state(client: MilvusClient, spec: CollectionSpec, served: str, backend: str
     }
     if live is None:
         return state
-    found = figures(client, live.name)
+    found = collect_figures(client, live.name)
     heads = live.prefixed(schema.HEAD_PREFIX)
     fetched = live.prefixed(schema.FETCHED_PREFIX)
     cursors = live.prefixed(schema.CURSOR_PREFIX)
@@ -94,7 +94,7 @@ def _writer(versions: list[Version]) -> dict[str, Any] | None:
 
 
 def age_days(timestamp: str, at: datetime | None = None) -> float | None:
-    """Returns how many days ago an ISO 8601 time is, or None where it is no time."""
+    """Returns how many days ago an ISO 8601 time is, or None if the text is not a time."""
     try:
         then = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
     except ValueError:

@@ -55,7 +55,7 @@ class Version:
 
     @property
     def complete(self) -> bool:
-        """Whether it holds everything that its last run wanted it to hold."""
+        """Whether its last run wrote everything that it wanted."""
         return bool(self.properties.get(schema.COMPLETED_AT_KEY))
 
     def prefixed(self, prefix: str) -> dict[str, str]:
@@ -152,7 +152,7 @@ def create_version(
         client: The connection.
         spec: The collection.
         served: Its alias with the environment's prefix.
-        backend: What stands behind the connection.
+        backend: What the connection leads to.
         recipe: Recorded in the properties.
         extra: Further properties, such as the lease.
         dense_index: ``FLAT`` or ``HNSW``.
@@ -165,7 +165,7 @@ def create_version(
     taken = [version.number for version in list_versions(client, served)]
     first = max(taken, default=0) + 1
     properties = {**recipe_properties(recipe, spec, backend), schema.CREATED_AT_KEY: now(), **extra}
-    # A kill inside Milvus Lite's own creation leaves a folder that is no collection and blocks its name: go past it.
+    # A kill inside Milvus Lite's own creation leaves a folder that is not a collection and blocks its name.
     for number in range(first, first + _CREATE_ATTEMPTS):
         name = schema.physical_name(served, number)
         try:
@@ -195,7 +195,7 @@ def ensure_indexed(client: MilvusClient, name: str, backend: Backend, dense_inde
         # One by one: a kill can leave the first of two, and an index that exists cannot be created again.
         missing = [field for field in fields if not client.list_indexes(name, field_name=field)]
         if missing:
-            # Loading waits for the indexes of a server; waiting here costs a second an index on Milvus Lite.
+            # Loading waits for the indexes of a server; waiting here costs one second per index on Milvus Lite.
             client.create_index(name, schema.index_params(backend, dense_index, missing), sync=False)
     ensure_loaded(client, name)
 
@@ -255,7 +255,7 @@ def drop_version(client: MilvusClient, served: str, version: Version) -> None:
         VersionInUse: An alias points to it.
     """
     with store_errors(version.name):
-        # Milvus Lite and old servers drop the target of an alias without a word.
+        # Milvus Lite and old servers drop the target of an alias silently.
         aliases = read_with_retry(lambda: client.list_aliases(version.name))["aliases"]
     if aliases or live_name(client, served) == version.name:
         raise VersionInUse(
@@ -277,8 +277,8 @@ def prune_versions(
         client: The connection.
         served: The alias.
         keep: Published versions to keep beside the live one, the newest first.
-        candidates: Also drop versions that were never published, unless a writer holds them.
-        dry_run: Only say which.
+        candidates: Also drop versions that were never published, unless a writer has a lease on them.
+        dry_run: Only return which.
 
     Returns:
         What was dropped.
@@ -287,14 +287,14 @@ def prune_versions(
     earlier = [version for version in versions if version.published and not version.live]
     doomed = earlier[: max(0, len(earlier) - keep)]
     if candidates:
-        doomed += [version for version in versions if not version.published and not _leased(version)]
+        doomed += [version for version in versions if not version.published and not _is_leased(version)]
     if not dry_run:
         for version in doomed:
             drop_version(client, served, version)
     return doomed
 
 
-def _leased(version: Version) -> bool:
+def _is_leased(version: Version) -> bool:
     try:
         lease = json.loads(version.properties.get(schema.LEASE_KEY) or "{}")
         return float(lease.get("expires_at", 0)) > time.time()

@@ -30,7 +30,7 @@ def wanted_rows(context: RunContext, refused: list[Skip] | None = None) -> Itera
 
     Args:
         context: Where rows come from.
-        refused: Gets the documents of which a row cannot be stored; None passes over such rows silently, for the
+        refused: Gets the documents of which a row cannot be stored; None skips such rows silently, for the
             passes after the first.
 
     Raises:
