@@ -300,7 +300,7 @@ def test_a_call_that_was_killed_is_put_right_by_the_next_one(place: Corpus, monk
         raise StoreUnavailable("gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(manual, "_verify", killed)
+        patch.setattr(manual.Writer, "check_written", killed)
         failed = place.write("The quota is `montgolfier` now.")
     between = {row["content_text"] for row in place.manual_rows().values()}
     place.write("The quota is `montgolfier` now.")
