@@ -5,84 +5,73 @@ writes a context file into the home folder, which a pod does not have.
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import kfp_server_api
 import urllib3
 from kfp_server_api.exceptions import ApiException
-from kubeflow_corpus.errors import ClusterError, SettingsError
-from kubeflow_corpus.settings import Secret
+from kubeflow_corpus.errors import ClusterError
+from kubeflow_corpus.service_settings import ServiceSettings
+from kubeflow_corpus.settings import parse_url
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import SettingsConfigDict
 
 HOST_VARIABLE: Final = "KF_PIPELINES_ENDPOINT"
 TOKEN_VARIABLE: Final = "KF_PIPELINES_TOKEN"
 TOKEN_FILE_VARIABLE: Final = "KF_PIPELINES_SA_TOKEN_PATH"
-# Where Kubernetes projects the token of a ServiceAccount for this audience (as the SDK expects it).
-DEFAULT_TOKEN_FILE: Final = "/var/run/secrets/kubeflow/pipelines/token"
 NAMESPACE_VARIABLE: Final = "KF_PIPELINES_NAMESPACE"
-CA_VARIABLE: Final = "KF_PIPELINES_SSL_CA_CERTS"
 
 _TIMEOUT_SECONDS: Final = 60
-# What servers say that cannot start a task whatever became of another.
+# What servers answer that cannot start a task after another one failed.
 _NO_FINAL_STATUS: Final = "task final status not supported"
 _PAGE: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How to reach a Kubeflow Pipelines server.
+class KfpSettings(ServiceSettings):
+    """How to reach a Kubeflow Pipelines server."""
 
-    Attributes:
-        host: ``KF_PIPELINES_ENDPOINT``.
-        token: ``KF_PIPELINES_TOKEN``, or what the file named by ``KF_PIPELINES_SA_TOKEN_PATH`` holds.
-        namespace: ``KF_PIPELINES_NAMESPACE``: the profile of a multi-user server; empty otherwise.
-        ca_file: ``KF_PIPELINES_SSL_CA_CERTS``.
-    """
+    model_config = SettingsConfigDict(env_prefix="KF_PIPELINES_")
+    missing_remedy = "Set it to the address of Kubeflow Pipelines, such as http://ml-pipeline.kubeflow:8888"
 
-    host: str
-    token: Secret = Secret("")
-    namespace: str = ""
-    ca_file: str = ""
+    endpoint: str = Field(description="http(s) URL of the server.")
+    token: SecretStr = Field(SecretStr(""), description="Bearer token; empty is the content of the token file.")
+    sa_token_path: Path = Field(
+        # Where Kubernetes projects the token of a ServiceAccount for this audience (as the SDK expects it).
+        Path("/var/run/secrets/kubeflow/pipelines/token"),
+        description="File that holds the token of a ServiceAccount.",
+    )
+    namespace: str = Field("", description="Profile of a multi-user server.")
+    ssl_ca_certs: str = Field("", description="File of the certificate authority.")
 
+    @field_validator("endpoint")
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] | None = None) -> "Access":
-        """Reads the environment.
+    def _check_endpoint(cls, value: str) -> str:
+        return parse_url(HOST_VARIABLE, value)
 
-        Raises:
-            SettingsError: The host is missing or no URL.
-        """
-        env = os.environ if environ is None else environ
-        host = env.get(HOST_VARIABLE, "").strip().rstrip("/")
-        if not host.startswith(("http://", "https://")):
-            raise SettingsError(
-                f"{HOST_VARIABLE} is not an http(s) URL: {host!r}" if host else f"{HOST_VARIABLE} is not set",
-                remedy="Set it to the address of Kubeflow Pipelines, such as http://ml-pipeline.kubeflow:8888",
-                setting=HOST_VARIABLE,
-            )
-        token = env.get(TOKEN_VARIABLE, "").strip()
-        file = Path(env.get(TOKEN_FILE_VARIABLE, "").strip() or DEFAULT_TOKEN_FILE)
-        if not token and file.is_file():
-            token = file.read_text(encoding="utf-8").strip()
-        return cls(host, Secret(token), env.get(NAMESPACE_VARIABLE, "").strip(), env.get(CA_VARIABLE, "").strip())
+    def bearer_token(self) -> str:
+        """Returns the token, read from its file where none is set; empty for a server that asks for none."""
+        token = self.token.get_secret_value()
+        if not token and self.sa_token_path.is_file():
+            token = self.sa_token_path.read_text(encoding="utf-8").strip()
+        return token
 
 
 class Cluster:
-    """The calls. Names are looked up first, so that doing a thing twice does it once."""
+    """The calls. Names are looked up first, so that running a command twice does its work once."""
 
-    def __init__(self, access: Access) -> None:
-        configuration = kfp_server_api.Configuration(host=access.host)
+    def __init__(self, settings: KfpSettings) -> None:
+        configuration = kfp_server_api.Configuration(host=settings.endpoint)
         configuration.retries = urllib3.Retry(2, backoff_factor=0.5)
-        if access.ca_file:
-            configuration.ssl_ca_cert = access.ca_file
-        if access.token:
-            configuration.api_key["authorization"] = access.token.reveal()
+        if settings.ssl_ca_certs:
+            configuration.ssl_ca_cert = settings.ssl_ca_certs
+        if token := settings.bearer_token():
+            configuration.api_key["authorization"] = token
             configuration.api_key_prefix["authorization"] = "Bearer"
         client = kfp_server_api.ApiClient(configuration)
-        self._access = access
+        self._settings = settings
         self._pipelines = kfp_server_api.PipelineServiceApi(client)
         self._uploads = kfp_server_api.PipelineUploadServiceApi(client)
         self._experiments = kfp_server_api.ExperimentServiceApi(client)
@@ -99,17 +88,17 @@ class Cluster:
         """
         with self._errors():
             found = self._pipelines.pipeline_service_list_pipelines(
-                filter=_named(name), namespace=self._access.namespace or None, _request_timeout=_TIMEOUT_SECONDS
+                filter=_named(name), namespace=self._settings.namespace or None, _request_timeout=_TIMEOUT_SECONDS
             ).pipelines
             if found:
                 pipeline_id = found[0].pipeline_id
             else:
-                # An upload makes a pipeline and a version of the same name: the version that counts follows.
+                # An upload creates a pipeline and a version of the same name; the version of this file follows.
                 pipeline_id = self._uploads.upload_pipeline(
                     str(file),
                     name=name,
                     display_name=name,
-                    namespace=self._access.namespace or None,
+                    namespace=self._settings.namespace or None,
                     _request_timeout=_TIMEOUT_SECONDS,
                 ).pipeline_id
             versions = self._pipelines.pipeline_service_list_pipeline_versions(
@@ -131,14 +120,14 @@ class Cluster:
         )
 
     def ensure_experiment(self, name: str) -> str:
-        """Returns the id of an experiment, having made it where it was missing."""
+        """Returns the id of an experiment, creating it where it is missing."""
         with self._errors():
             found = self._experiments.experiment_service_list_experiments(
-                filter=_named(name), namespace=self._access.namespace or None, _request_timeout=_TIMEOUT_SECONDS
+                filter=_named(name), namespace=self._settings.namespace or None, _request_timeout=_TIMEOUT_SECONDS
             ).experiments
             if found:
                 return str(found[0].experiment_id)
-            experiment = kfp_server_api.V2beta1Experiment(display_name=name, namespace=self._access.namespace or None)
+            experiment = kfp_server_api.V2beta1Experiment(display_name=name, namespace=self._settings.namespace or None)
             created = self._experiments.experiment_service_create_experiment(
                 experiment, _request_timeout=_TIMEOUT_SECONDS
             )
@@ -163,7 +152,7 @@ class Cluster:
     def _list_recurring(self, experiment_id: str, token: str) -> tuple[list[Any], str]:
         answer = self._recurring.recurring_run_service_list_recurring_runs(
             experiment_id=experiment_id,
-            namespace=self._access.namespace or None,
+            namespace=self._settings.namespace or None,
             page_size=_PAGE,
             page_token=token,
             _request_timeout=_TIMEOUT_SECONDS,
@@ -179,7 +168,7 @@ class Cluster:
             return str(created.recurring_run_id)
 
     def delete_recurring_run(self, recurring_run_id: str) -> None:
-        """Deletes a recurring run; that somebody else did so first is fine."""
+        """Deletes a recurring run; one that is gone already is fine."""
         with self._errors():
             try:
                 self._recurring.recurring_run_service_delete_recurring_run(
@@ -191,7 +180,7 @@ class Cluster:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        host = self._access.host
+        host = self._settings.endpoint
         try:
             yield
         except ApiException as error:
@@ -203,8 +192,8 @@ class Cluster:
                 ) from error
             old = _NO_FINAL_STATUS in str(error.body)
             raise ClusterError(
-                f"Kubeflow Pipelines at {host} refused a call: {_said(error)}",
-                remedy="Servers before 2.14 cannot tell of a crash: add --no-crash-notice"
+                f"Kubeflow Pipelines at {host} refused a call: {_server_message(error)}",
+                remedy="Servers before 2.14 cannot notify of a crash: add --no-crash-notice"
                 if old
                 else f"Check {HOST_VARIABLE}; releases from 2.14 on are supported",
             ) from error
@@ -215,8 +204,8 @@ class Cluster:
             ) from error
 
 
-def _said(error: ApiException) -> str:
-    """Returns what the server said, in one line."""
+def _server_message(error: ApiException) -> str:
+    """Returns the message of the server in one line."""
     try:
         text = str(json.loads(error.body)["message"])
     except (TypeError, ValueError, KeyError):

@@ -28,7 +28,7 @@ from kubeflow_corpus.errors import SettingsError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pipelines.cluster import Access, Cluster
+from pipelines.cluster import Cluster, KfpSettings
 from pipelines.compile import add_crash_notice_argument, add_image_argument, check_image
 from pipelines.registry import PIPELINES
 from pipelines.submit import NAME_PREFIX, upload
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     """
     check_image(args.image)
     experiment, schedules = read_schedules(Path(args.file))
-    cluster = Cluster(Access.from_env())
+    cluster = Cluster(KfpSettings.from_env())
     for line in apply_schedules(cluster, experiment, schedules, args.image, crash_notice=args.crash_notice):
         print(line)
     return 0

@@ -13,7 +13,7 @@ from kubeflow_corpus.errors import SettingsError
 from kubeflow_corpus.sources.named import parse_named
 
 from pipelines.arguments import add_changed_paths_argument
-from pipelines.cluster import Access, Cluster
+from pipelines.cluster import Cluster, KfpSettings
 from pipelines.compile import add_crash_notice_argument, add_image_argument, check_image, compile_pipeline
 from pipelines.registry import PIPELINES
 
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         # The catalogue is the cluster's: whether it has such sources is found there.
         parse_named(args.changed_paths)
         parameters["changed_paths"] = args.changed_paths
-    cluster = Cluster(Access.from_env())
+    cluster = Cluster(KfpSettings.from_env())
     version = upload(cluster, args.pipeline, args.image, parameters, crash_notice=args.crash_notice)
     experiment = cluster.ensure_experiment(args.experiment)
     name = f"{NAME_PREFIX}-{args.pipeline}-{datetime.now(UTC):%Y%m%d-%H%M%S}"

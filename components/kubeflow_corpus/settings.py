@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
 
 from kubeflow_corpus.errors import SettingsError
 
@@ -14,7 +14,10 @@ DEFAULT_GITHUB_API_URL: Final = "https://api.github.com"
 
 
 class Secret:
-    """A string that does not show itself in a log, a traceback or a repr."""
+    """A string that does not show itself in a log, a traceback or a repr.
+
+    Pydantic's `SecretStr` does the same, and the base install, which an agent imports, has no pydantic.
+    """
 
     __slots__ = ("_value",)
 
@@ -40,46 +43,113 @@ class Secret:
     __str__ = __repr__
 
 
+# What a value must be, and what to do where it is not. Every message about a value is made of this table.
+EXPECTED: Final = {
+    "number": ("a number of 0 or more", "Set a number, or unset it"),
+    "whole number": ("a whole number of 0 or more", "Set a number, or unset it"),
+    "boolean": ("true or false", "Set true or false, or unset it"),
+    "url": ("an http(s) URL", "Set a URL such as http://host:8080, or unset it"),
+    "index": (f"one of {', '.join(DENSE_INDEXES)}", "Set one of these, or unset it"),
+    "prefix": ("a Milvus name", "Use letters, digits and underscores, not starting with a digit"),
+}
+
+
+def wrong_value(variable: str, text: str, expected: str) -> SettingsError:
+    """Returns the error for a variable whose value is not what it must be.
+
+    Args:
+        variable: Name of the environment variable.
+        text: Its value; never the value of a secret.
+        expected: What it must be, a key of `EXPECTED`.
+    """
+    what, remedy = EXPECTED[expected]
+    # What stands before an @ may be a password.
+    shown = text.rpartition("@")[2]
+    return SettingsError(f"{variable} is not {what}: {shown!r}", remedy=remedy, setting=variable)
+
+
+def missing_value(variable: str, remedy: str) -> SettingsError:
+    """Returns the error for a variable that must be set and is not."""
+    return SettingsError(f"{variable} is not set", remedy=remedy, setting=variable)
+
+
+def parse_url(variable: str, text: str) -> str:
+    """Returns an http(s) URL without its trailing slash.
+
+    Raises:
+        SettingsError: It is not one.
+    """
+    if not text.startswith(("http://", "https://")):
+        raise wrong_value(variable, text, "url")
+    return text.rstrip("/")
+
+
+def _parse_text(variable: str, text: str) -> str:
+    return text
+
+
+def _parse_secret(variable: str, text: str) -> Secret:
+    return Secret(text)
+
+
+def _parse_whole_number(variable: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise wrong_value(variable, text, "whole number")
+    return int(text)
+
+
+def _parse_index(variable: str, text: str) -> str:
+    if text.upper() not in DENSE_INDEXES:
+        raise wrong_value(variable, text, "index")
+    return text.upper()
+
+
+def _parse_prefix(variable: str, text: str) -> str:
+    if not (text.isascii() and text.isidentifier()):
+        raise wrong_value(variable, text, "prefix")
+    return text
+
+
+def _setting(description: str, parse: Callable[[str, str], Any] = _parse_text, default: Any = "") -> Any:
+    return field(default=default, metadata={"description": description, "parse": parse})
+
+
+def _secret(description: str) -> Any:
+    return _setting(description, _parse_secret, Secret(""))
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the environment says.
+    """The settings that every part of the package shares.
 
-    Attributes:
-        milvus_uri: ``MILVUS_URI``: a ``.db`` path (embedded) or an http(s) URL.
-        milvus_token: ``MILVUS_TOKEN``.
-        milvus_user: ``MILVUS_USER``.
-        milvus_password: ``MILVUS_PASSWORD``.
-        milvus_database: ``MILVUS_DATABASE``.
-        dense_index: ``DENSE_INDEX``: ``FLAT`` (exact, the default) or ``HNSW`` (for more than some 100,000 rows on a
-            server), for versions that are created from now on.
-        collection_prefix: ``COLLECTION_PREFIX``: separates environments in one Milvus.
-        embeddings_url: ``EMBEDDINGS_URL``: a text-embeddings-inference service; empty is the embedded model.
-        embeddings_api_key: ``EMBEDDINGS_API_KEY``.
-        chunk_tokens: ``CHUNK_TOKENS``: tokens that a chunk may have; 0, the default, is what the model reads.
-        embedding_cache: ``EMBEDDING_CACHE``: a folder that keeps vectors for later runs on this machine; empty is none.
-        rerank_url: ``RERANK_URL``: a TEI reranker; empty is no second stage.
-        rerank_api_key: ``RERANK_API_KEY``.
-        github_token: ``GITHUB_TOKEN``.
-        github_api_url: ``GITHUB_API_URL``.
-        notify_webhook_url: ``NOTIFY_WEBHOOK_URL``: told of a run that failed; its path is often its password.
+    Each is the environment variable of its name in capitals; a blank one counts as unset. The library of an agent reads
+    them too, so they need nothing but the standard library.
     """
 
-    milvus_uri: str = ""
-    milvus_token: Secret = Secret("")
-    milvus_user: str = ""
-    milvus_password: Secret = Secret("")
-    milvus_database: str = ""
-    dense_index: str = "FLAT"
-    collection_prefix: str = ""
-    embeddings_url: str = ""
-    embeddings_api_key: Secret = Secret("")
-    chunk_tokens: int = 0
-    embedding_cache: str = ""
-    rerank_url: str = ""
-    rerank_api_key: Secret = Secret("")
-    github_token: Secret = Secret("")
-    github_api_url: str = DEFAULT_GITHUB_API_URL
-    notify_webhook_url: Secret = Secret("")
+    milvus_uri: str = _setting("A .db path (embedded Milvus) or an http(s) URL.")
+    milvus_token: Secret = _secret("Token of the Milvus user.")
+    milvus_user: str = _setting("Name of the Milvus user.")
+    milvus_password: Secret = _secret("Password of the Milvus user.")
+    milvus_database: str = _setting("Database of the collections; empty is Milvus' default.")
+    dense_index: str = _setting(
+        "FLAT (exact) or HNSW (for more than some 100,000 rows on a server), for versions created from now on.",
+        _parse_index,
+        "FLAT",
+    )
+    collection_prefix: str = _setting("Separates environments in one Milvus.", _parse_prefix)
+    embeddings_url: str = _setting("A text-embeddings-inference service; empty is the embedded model.", parse_url)
+    embeddings_api_key: Secret = _secret("API key of the embedding service.")
+    chunk_tokens: int = _setting(
+        "Tokens that a chunk may have; 0 is what the model reads.", _parse_whole_number, default=0
+    )
+    embedding_cache: str = _setting("Folder that keeps vectors for later runs on this machine; empty is none.")
+    rerank_url: str = _setting("A text-embeddings-inference reranker; empty is no second stage.", parse_url)
+    rerank_api_key: Secret = _secret("API key of the reranker.")
+    github_token: Secret = _secret("Token for GitHub: private repositories, and 5,000 calls an hour instead of 60.")
+    github_api_url: str = _setting(
+        "API of GitHub, or of a GitHub Enterprise server.", parse_url, DEFAULT_GITHUB_API_URL
+    )
+    notify_webhook_url: Secret = _secret("Webhook to notify of failed runs; its path is often its password.")
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -89,57 +159,13 @@ class Settings:
             environ: Instead of the process environment, for tests.
 
         Raises:
-            SettingsError: A value cannot be what it is meant to be.
+            SettingsError: A value is not what it must be.
         """
         env = os.environ if environ is None else environ
-
-        def text(name: str, default: str = "") -> str:
-            return env.get(name, "").strip() or default
-
-        settings = cls(
-            milvus_uri=text("MILVUS_URI"),
-            milvus_token=Secret(text("MILVUS_TOKEN")),
-            milvus_user=text("MILVUS_USER"),
-            milvus_password=Secret(text("MILVUS_PASSWORD")),
-            milvus_database=text("MILVUS_DATABASE"),
-            dense_index=text("DENSE_INDEX", "FLAT").upper(),
-            collection_prefix=text("COLLECTION_PREFIX"),
-            embeddings_url=text("EMBEDDINGS_URL").rstrip("/"),
-            embeddings_api_key=Secret(text("EMBEDDINGS_API_KEY")),
-            chunk_tokens=_whole("CHUNK_TOKENS", text("CHUNK_TOKENS", "0")),
-            embedding_cache=text("EMBEDDING_CACHE"),
-            rerank_url=text("RERANK_URL").rstrip("/"),
-            rerank_api_key=Secret(text("RERANK_API_KEY")),
-            github_token=Secret(text("GITHUB_TOKEN")),
-            github_api_url=text("GITHUB_API_URL", DEFAULT_GITHUB_API_URL).rstrip("/"),
-            notify_webhook_url=Secret(text("NOTIFY_WEBHOOK_URL")),
+        texts = {item: env.get(item.name.upper(), "").strip() for item in fields(cls)}
+        return cls(
+            **{item.name: item.metadata["parse"](item.name.upper(), text) for item, text in texts.items() if text}
         )
-        settings._check()
-        return settings
-
-    def _check(self) -> None:
-        for name in ("embeddings_url", "rerank_url", "github_api_url"):
-            value = getattr(self, name)
-            if value and not value.startswith(("http://", "https://")):
-                raise SettingsError(
-                    # What stands before an @ may be a password.
-                    f"{name.upper()} is not an http(s) URL: {value.rpartition('@')[2]!r}",
-                    remedy=f"Set {name.upper()} to a URL such as http://host:8080, or unset it",
-                    setting=name.upper(),
-                )
-        if self.dense_index not in DENSE_INDEXES:
-            raise SettingsError(
-                f"DENSE_INDEX {self.dense_index!r} is not one of {', '.join(DENSE_INDEXES)}",
-                remedy="Unset it, or set one of these",
-                setting="DENSE_INDEX",
-            )
-        prefix = self.collection_prefix
-        if prefix and not (prefix.isascii() and prefix.isidentifier()):
-            raise SettingsError(
-                f"COLLECTION_PREFIX {prefix!r} is not a Milvus name",
-                remedy="Use letters, digits and underscores, not starting with a digit",
-                setting="COLLECTION_PREFIX",
-            )
 
     @property
     def embedded_milvus(self) -> bool:
@@ -153,15 +179,7 @@ class Settings:
             SettingsError: It is not set.
         """
         if not self.milvus_uri:
-            raise SettingsError(
-                "MILVUS_URI is not set",
-                remedy="Set it to a .db path (embedded, extra 'local') or to the http(s) URL of a Milvus server",
-                setting="MILVUS_URI",
+            raise missing_value(
+                "MILVUS_URI", "Set it to a .db path (embedded, extra 'local') or to the http(s) URL of a Milvus server"
             )
         return self.milvus_uri
-
-
-def _whole(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise SettingsError(f"{name} {text!r} is not a whole number", remedy="Set a number, or unset it", setting=name)
-    return int(text)

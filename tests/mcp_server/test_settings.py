@@ -39,7 +39,7 @@ def test_every_setting_is_an_environment_variable() -> None:
         ({**JWT, "MCP_AUTH_TOKEN": "x"}, "are both set"),
         ({"MCP_VISIBILITY_CLAIM": "groups"}, "no token carries claims"),
         ({"MCP_WRITE_ENABLED": "true"}, "without authentication"),
-        ({"MCP_PORT": "many"}, "MCP_PORT is not a number"),
+        ({"MCP_PORT": "many"}, "MCP_PORT is not a whole number"),
         ({"MCP_GLOBAL_RATE": "-1"}, "MCP_GLOBAL_RATE is not a number"),
         ({"MCP_GLOBAL_RATE": "inf"}, "MCP_GLOBAL_RATE is not a number"),
         ({"MCP_GLOBAL_RATE": "nan"}, "MCP_GLOBAL_RATE is not a number"),

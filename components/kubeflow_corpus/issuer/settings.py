@@ -1,13 +1,16 @@
-"""What the issuer reads from its environment, in one table."""
+"""The settings of the session issuer."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, Self
+
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
 
 from kubeflow_corpus.errors import SettingsError
+from kubeflow_corpus.service_settings import ServiceSettings, WholeNumber
+from kubeflow_corpus.settings import missing_value, parse_url
 
 _HOUR: Final = 3_600
 _DAY: Final = 24 * _HOUR
@@ -15,52 +18,39 @@ _DAY: Final = 24 * _HOUR
 CLOCK_SKEW_SECONDS: Final = 120
 
 
-@dataclass(frozen=True, slots=True)
-class IssuerSettings:
-    """Whose sessions, for whom, for how long, and when keys change.
+class IssuerSettings(ServiceSettings):
+    """Who issues sessions, for which audience, for how long, and when keys change."""
 
-    Each attribute is an environment variable: ``ISSUER_`` and the attribute's name in capitals.
+    model_config = SettingsConfigDict(env_prefix="ISSUER_")
 
-    Attributes:
-        url: ``iss`` of every token: the address of the edge.
-        audience: ``aud`` of every token.
-        keys_folder: Where the private keys are, a PEM file each; on a cluster a mounted Secret.
-        session_seconds: Life of a session.
-        publish_seconds: How long a new key is published before it signs: longer than verifiers cache the key set
-            (istiod reads it every 20 minutes).
-        rotate_seconds: Age of the newest key at which another one is made.
-        host: Address to listen on.
-        port: Port to listen on; 0 takes a free one.
-    """
-
-    url: str = ""
-    audience: str = "kubeflow-corpus"
-    keys_folder: str = "/etc/kubeflow-corpus/session-keys"
-    session_seconds: int = _HOUR
-    publish_seconds: int = _HOUR
-    rotate_seconds: int = 30 * _DAY
-    host: str = "127.0.0.1"
-    port: int = 8001
+    url: str = Field("", description="iss of every token: the address of the edge.")
+    audience: str = Field("kubeflow-corpus", description="aud of every token.")
+    keys_folder: str = Field(
+        "/etc/kubeflow-corpus/session-keys",
+        description="Where the private keys are, one PEM file per key; on a cluster a mounted Secret.",
+    )
+    session_seconds: WholeNumber = Field(_HOUR, description="Life of a session.")
+    publish_seconds: WholeNumber = Field(
+        _HOUR,
+        description="How long a new key is published before it signs: longer than verifiers cache the key set "
+        "(istiod reads it every 20 minutes).",
+    )
+    rotate_seconds: WholeNumber = Field(30 * _DAY, description="Age of the newest key at which another one is made.")
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: WholeNumber = Field(8001, description="Port to listen on; 0 takes a free one.")
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> IssuerSettings:
-        """Reads the settings.
+    def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Self:
+        """Reads the settings and checks the combination.
 
         Args:
             environ: Instead of the process environment, for tests.
             **overrides: Values of the command line; None is not given.
 
         Raises:
-            SettingsError: A value is missing or cannot be what it is meant to be.
+            SettingsError: A value is missing or not what it must be.
         """
-        env = os.environ if environ is None else environ
-        values: dict[str, Any] = {}
-        for item in fields(cls):
-            name = f"ISSUER_{item.name.upper()}"
-            text = env.get(name, "").strip()
-            if text:
-                values[item.name] = _whole_number(name, text) if isinstance(item.default, int) else text
-        settings = cls(**(values | {name: value for name, value in overrides.items() if value is not None}))
+        settings = super().from_env(environ, **overrides)
         settings.check()
         return settings
 
@@ -68,14 +58,11 @@ class IssuerSettings:
         """Checks the combination.
 
         Raises:
-            SettingsError: It is incomplete, or a rotation would cut off sessions that still run.
+            SettingsError: It is incomplete, or a rotation would cut off sessions that are still valid.
         """
-        if not self.url.startswith(("https://", "http://")):
-            raise SettingsError(
-                f"ISSUER_URL is not an http(s) URL: {self.url!r}" if self.url else "ISSUER_URL is not set",
-                remedy="Set it to the address of the edge, such as https://corpus.example.org",
-                setting="ISSUER_URL",
-            )
+        if not self.url:
+            raise missing_value("ISSUER_URL", "Set it to the address of the edge, such as https://corpus.example.org")
+        parse_url("ISSUER_URL", self.url)
         if not 1 <= self.session_seconds <= _DAY:
             raise SettingsError(
                 f"ISSUER_SESSION_SECONDS is {self.session_seconds}", remedy=f"Set it to a number from 1 to {_DAY}"
@@ -85,9 +72,3 @@ class IssuerSettings:
                 "ISSUER_ROTATE_SECONDS is too short: a key must be published, sign, and outlive its last session",
                 remedy="Set it above ISSUER_PUBLISH_SECONDS + ISSUER_SESSION_SECONDS",
             )
-
-
-def _whole_number(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise SettingsError(f"{name} is not a whole number: {text!r}", remedy=f"Set {name} to a number", setting=name)
-    return int(text)

@@ -125,7 +125,7 @@ def verifier(settings: ServerSettings) -> StaticTokenVerifier | JwtVerifier | No
     """Returns the verifier that the settings ask for; None answers anybody."""
     if settings.auth_token:
         scopes = [scope for scope in (settings.auth_scope, settings.write_scope) if scope]
-        return StaticTokenVerifier(settings.auth_token.reveal(), scopes)
+        return StaticTokenVerifier(settings.auth_token.get_secret_value(), scopes)
     if settings.auth_jwks_url:
         return JwtVerifier(settings.auth_jwks_url, settings.auth_issuer, settings.auth_audience)
     return None

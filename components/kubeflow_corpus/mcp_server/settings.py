@@ -1,106 +1,80 @@
-"""What the server reads from its command line and environment, in one table."""
+"""The settings of the MCP server."""
 
 from __future__ import annotations
 
 import ipaddress
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import Any, Final, Self
+
+from pydantic import Field, SecretStr
+from pydantic_settings import SettingsConfigDict
 
 from kubeflow_corpus.errors import SettingsError
-from kubeflow_corpus.settings import Secret
+from kubeflow_corpus.service_settings import Names, Number, ServiceSettings, WholeNumber
 
 KIBIBYTE: Final = 1024
 # The signature algorithms that are accepted: asymmetric ones only, so that a public key can never sign.
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "ES256", "ES384", "PS256", "EdDSA")
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSettings:
-    """How the service answers and whom.
+class ServerSettings(ServiceSettings):
+    """How the server answers, and whom."""
 
-    Each attribute is an environment variable: ``MCP_`` and the attribute's name in capitals.
+    model_config = SettingsConfigDict(env_prefix="MCP_")
 
-    Attributes:
-        host: Address to listen on.
-        port: Port to listen on; 0 takes a free one.
-        path: Where the MCP endpoint is.
-        stateless: Whether each request stands alone, so that any replica can answer it.
-        allowed_hosts: Host headers that are answered (``name`` or ``name:port`` or ``name:*``); loopback always is.
-        allowed_origins: Origins that browsers may call from; none by default.
-        max_body_bytes: Largest request body.
-        max_concurrency: Searches that run at the same time.
-        max_queue: Calls that may wait for their turn; further ones are refused.
-        global_rate: Calls a second for all clients together; 0 is no limit.
-        client_rate: Calls a second for one client; 0 is no limit.
-        burst: Seconds of the rate that may be used at once.
-        search_seconds: How long one search may take.
-        shutdown_seconds: How long running calls may take to finish after SIGTERM.
-        citations_in_meta: Whether citations go to ``_meta``, for hosts that show structured content to the model.
-        auth_token: One static bearer token.
-        auth_jwks_url: Where the keys of JWTs are; turns JWT verification on.
-        auth_issuer: Required ``iss``.
-        auth_audience: Required ``aud``.
-        auth_scope: Scope that every caller needs; empty is none.
-        allow_anonymous: Waives authentication on addresses other than loopback.
-        visibility_claim: Claim whose value limits what the caller may find; empty is no tenancy.
-        write_enabled: Whether `upsert_document` and `delete_document` are offered: over HTTP to callers whose token
-            has `write_scope`, and over stdio to the process that started the server.
-        write_scope: Scope that a writer needs. The holder of `auth_token` has it: where some may only read, use JWTs.
-        trusted_proxies: Addresses whose ``X-Forwarded-For`` names the client.
-        public_url: Address under which clients know the service, for the authentication challenge.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 8000
-    path: str = "/mcp"
-    stateless: bool = True
-    allowed_hosts: tuple[str, ...] = ()
-    allowed_origins: tuple[str, ...] = ()
-    max_body_bytes: int = 256 * KIBIBYTE
-    max_concurrency: int = 8
-    max_queue: int = 64
-    global_rate: float = 0.0
-    client_rate: float = 0.0
-    burst: float = 2.0
-    search_seconds: float = 2.0
-    shutdown_seconds: float = 20.0
-    citations_in_meta: bool = False
-    auth_token: Secret = field(default=Secret(""))
-    auth_jwks_url: str = ""
-    auth_issuer: str = ""
-    auth_audience: str = ""
-    auth_scope: str = ""
-    allow_anonymous: bool = False
-    visibility_claim: str = ""
-    write_enabled: bool = False
-    write_scope: str = "corpus:write"
-    trusted_proxies: tuple[str, ...] = ()
-    public_url: str = ""
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: WholeNumber = Field(8000, description="Port to listen on; 0 takes a free one.")
+    path: str = Field("/mcp", description="Path of the MCP endpoint.")
+    stateless: bool = Field(True, description="Whether each request stands alone, so that any replica can answer it.")
+    allowed_hosts: Names = Field(
+        (), description="Host headers that are answered (name, name:port or name:*); loopback always is."
+    )
+    allowed_origins: Names = Field((), description="Origins that browsers may call from.")
+    max_body_bytes: WholeNumber = Field(256 * KIBIBYTE, description="Largest request body.")
+    max_concurrency: WholeNumber = Field(8, description="Searches that run at the same time.")
+    max_queue: WholeNumber = Field(64, description="Calls that may wait for their turn; further ones are refused.")
+    global_rate: Number = Field(0.0, description="Calls per second of all clients together; 0 is no limit.")
+    client_rate: Number = Field(0.0, description="Calls per second of one client; 0 is no limit.")
+    burst: Number = Field(2.0, description="Seconds of the rate that may be used at once.")
+    search_seconds: Number = Field(2.0, description="How long one search may take.")
+    shutdown_seconds: Number = Field(20.0, description="How long running calls may take to finish after SIGTERM.")
+    citations_in_meta: bool = Field(
+        False, description="Whether citations go to _meta, for hosts that show structured content to the model."
+    )
+    auth_token: SecretStr = Field(SecretStr(""), description="One static bearer token.")
+    auth_jwks_url: str = Field("", description="Where the keys of JWTs are; turns JWT verification on.")
+    auth_issuer: str = Field("", description="Required iss.")
+    auth_audience: str = Field("", description="Required aud.")
+    auth_scope: str = Field("", description="Scope that every caller needs; empty is none.")
+    allow_anonymous: bool = Field(False, description="Waives authentication on addresses other than loopback.")
+    visibility_claim: str = Field("", description="Claim that names the caller's groups; empty is no tenancy.")
+    write_enabled: bool = Field(
+        False,
+        description="Whether the writing tools are offered: over HTTP to callers whose token has MCP_WRITE_SCOPE, over "
+        "stdio to the process that started the server.",
+    )
+    write_scope: str = Field(
+        "corpus:write",
+        description="Scope that a writer needs. The holder of MCP_AUTH_TOKEN has it; use JWTs if some may only read.",
+    )
+    trusted_proxies: Names = Field((), description="Addresses whose X-Forwarded-For names the client.")
+    public_url: str = Field(
+        "", description="Address under which clients know the service, for the authentication challenge."
+    )
 
     @classmethod
-    def from_env(
-        cls, environ: Mapping[str, str] | None = None, *, local: bool = False, **overrides: Any
-    ) -> ServerSettings:
-        """Reads the settings.
+    def from_env(cls, environ: Mapping[str, str] | None = None, *, local: bool = False, **overrides: Any) -> Self:
+        """Reads the settings and checks the combination.
 
         Args:
             environ: Instead of the process environment, for tests.
-            local: Whether nobody can reach the server but the process that started it (stdio).
+            local: Whether only the process that started the server can reach it (stdio).
             **overrides: Values of the command line; None is not given.
 
         Raises:
-            SettingsError: A value cannot be what it is meant to be, or the combination is not safe.
+            SettingsError: A value is not what it must be, or the combination is not safe.
         """
-        env = os.environ if environ is None else environ
-        values: dict[str, Any] = {}
-        for item in fields(cls):
-            name = f"MCP_{item.name.upper()}"
-            if env.get(name, "").strip():
-                values[item.name] = _parse(name, env[name].strip(), item.default)
-        values |= {name: value for name, value in overrides.items() if value is not None}
-        settings = cls(**values)
+        settings = super().from_env(environ, **overrides)
         settings.check(local=local)
         return settings
 
@@ -108,7 +82,7 @@ class ServerSettings:
         """Checks the combination.
 
         Args:
-            local: Whether nobody can reach the server but the process that started it (stdio).
+            local: Whether only the process that started the server can reach it (stdio).
 
         Raises:
             SettingsError: It is incomplete or not safe.
@@ -141,7 +115,7 @@ class ServerSettings:
     @property
     def authenticated(self) -> bool:
         """Whether callers must show a token."""
-        return bool(self.auth_token) or bool(self.auth_jwks_url)
+        return bool(self.auth_token or self.auth_jwks_url)
 
     @property
     def loopback(self) -> bool:
@@ -152,23 +126,3 @@ class ServerSettings:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
-
-
-def _parse(name: str, text: str, default: Any) -> Any:
-    if isinstance(default, Secret):
-        return Secret(text)
-    if isinstance(default, tuple):
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-    if isinstance(default, bool):
-        if text.lower() not in ("true", "false", "1", "0"):
-            raise SettingsError(f"{name} is not true or false: {text!r}", remedy=f"Set {name} to true or false")
-        return text.lower() in ("true", "1")
-    if isinstance(default, int | float):
-        try:
-            number = type(default)(text)
-        except ValueError:
-            number = -1
-        if not 0 <= number < float("inf"):
-            raise SettingsError(f"{name} is not a number of 0 or more: {text!r}", remedy=f"Set {name} to a number")
-        return number
-    return text

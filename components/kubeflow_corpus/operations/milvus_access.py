@@ -1,26 +1,29 @@
-"""Database, roles and users of Milvus: who may read, who may write, and nobody more than that.
+"""Database, roles and users of Milvus: one user reads, one writes, and neither may do more.
 
-Everything here says what should be and makes it so: doing it twice changes nothing, and a right that is granted but
-not listed is taken away.
+Everything here is declarative: running it twice changes nothing, and a privilege that is granted but not listed is
+revoked.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import SettingsConfigDict
 
 from kubeflow_corpus.errors import SettingsError, StoreUnavailable
 from kubeflow_corpus.milvus import connect, disconnect, store_errors
+from kubeflow_corpus.service_settings import ServiceSettings
 from kubeflow_corpus.settings import Secret, Settings
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
 ROOT: Final = "root"
-# Every new server has it; a server that keeps it is open to anybody.
+# Every new server has it; a server that keeps it is open to everybody.
 PUBLISHED_PASSWORD: Final = Secret("Milvus")
 ANY_COLLECTION: Final = "*"
 
@@ -55,7 +58,7 @@ WRITER: Final = READER | {
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class MilvusUser:
     """A user of Milvus and what it may do.
 
     Attributes:
@@ -71,68 +74,58 @@ class User:
     privileges: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What should be.
+class MilvusAccess(ServiceSettings):
+    """The database, and the users that it should have."""
 
-    Attributes:
-        database: The database; empty is ``default``.
-        root_password: Password that root has, or gets.
-        users: The reader and the writer.
-    """
+    model_config = SettingsConfigDict(env_prefix="MILVUS_")
+    missing_remedy = "Fill the Secrets of manifests/secrets/templates.yaml"
 
-    database: str
-    root_password: Secret
-    users: tuple[User, ...]
+    database: str = Field("default", description="Database of the collections.")
+    root_password: SecretStr = Field(description="Password that root has, or gets.")
+    reader_user: str = Field(description="Name of the user that only reads.")
+    reader_password: SecretStr = Field(description="Password of the user that only reads.")
+    writer_user: str = Field(description="Name of the user that writes.")
+    writer_password: SecretStr = Field(description="Password of the user that writes.")
 
-    @classmethod
-    def from_env(cls, environ: Mapping[str, str] | None = None) -> Access:
-        """Reads ``MILVUS_DATABASE``, ``MILVUS_ROOT_PASSWORD`` and, for ``READER`` and ``WRITER``, user and password.
-
-        Raises:
-            SettingsError: One is missing, or two users are the same.
-        """
-        env = os.environ if environ is None else environ
-
-        def needed(name: str) -> str:
-            value = env.get(name, "").strip()
-            if not value:
-                raise SettingsError(
-                    f"{name} is not set", remedy="Fill the Secrets of manifests/secrets/templates.yaml", setting=name
-                )
-            return value
-
-        users = tuple(
-            User(
-                needed(f"MILVUS_{which}_USER"),
-                Secret(needed(f"MILVUS_{which}_PASSWORD")),
-                f"kubeflow_corpus_{which.lower()}",
-                privileges,
-            )
-            for which, privileges in (("READER", READER), ("WRITER", WRITER))
-        )
-        root_password = Secret(needed("MILVUS_ROOT_PASSWORD"))
-        if len({ROOT, *(user.name for user in users)}) != 3:
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len({ROOT, self.reader_user, self.writer_user}) != 3:
             raise SettingsError(
                 "Reader, writer and root are not three users",
                 remedy="Give MILVUS_READER_USER and MILVUS_WRITER_USER names of their own",
             )
-        if root_password == PUBLISHED_PASSWORD:
-            raise SettingsError("MILVUS_ROOT_PASSWORD is the one that everybody knows", remedy="Choose another")
-        return cls(env.get("MILVUS_DATABASE", "").strip() or "default", root_password, users)
+        if self.root == PUBLISHED_PASSWORD:
+            raise SettingsError("MILVUS_ROOT_PASSWORD is the published default password", remedy="Choose another")
+        return self
+
+    @property
+    def root(self) -> Secret:
+        """Password of root."""
+        return Secret(self.root_password.get_secret_value())
+
+    @property
+    def users(self) -> tuple[MilvusUser, ...]:
+        """The reader and the writer."""
+        reader, writer = (
+            Secret(password.get_secret_value()) for password in (self.reader_password, self.writer_password)
+        )
+        return (
+            MilvusUser(self.reader_user, reader, "kubeflow_corpus_reader", READER),
+            MilvusUser(self.writer_user, writer, "kubeflow_corpus_writer", WRITER),
+        )
 
 
-def open_as_root(uri: str, access: Access) -> tuple[MilvusClient, Settings, bool]:
+def open_as_root(uri: str, access: MilvusAccess) -> tuple[MilvusClient, Settings, bool]:
     """Opens Milvus as root; on a new server, root's published password is replaced first.
 
     Returns:
-        The client, the settings to give it back with, and whether the password was replaced.
+        The client, the settings to close it with, and whether the password was replaced.
 
     Raises:
-        StoreUnavailable: The server does not answer, or knows neither password.
+        StoreUnavailable: The server does not answer, or accepts neither password.
     """
-    wanted = Settings(milvus_uri=uri, milvus_user=ROOT, milvus_password=access.root_password)
-    # pymilvus says the same of a wrong password as of a server that is down, so the other password decides.
+    wanted = Settings(milvus_uri=uri, milvus_user=ROOT, milvus_password=access.root)
+    # pymilvus raises the same for a wrong password as for a server that is down, so the other password decides.
     with suppress(StoreUnavailable):
         return _checked(wanted), wanted, False
     fresh = Settings(milvus_uri=uri, milvus_user=ROOT, milvus_password=PUBLISHED_PASSWORD)
@@ -140,11 +133,11 @@ def open_as_root(uri: str, access: Access) -> tuple[MilvusClient, Settings, bool
         client = _checked(fresh)
     except StoreUnavailable as error:
         raise StoreUnavailable(
-            f"Milvus at {uri} does not answer, or lets root in neither with MILVUS_ROOT_PASSWORD nor as a new server",
+            f"Milvus at {uri} does not answer, or accepts neither MILVUS_ROOT_PASSWORD nor a new server's password",
             remedy="Check that the server is up, and that the Secret holds the password that root has",
         ) from error
     with store_errors("Milvus"):
-        client.update_password(ROOT, PUBLISHED_PASSWORD.reveal(), access.root_password.reveal())
+        client.update_password(ROOT, PUBLISHED_PASSWORD.reveal(), access.root.reveal())
     disconnect(client, fresh)
     return connect(wanted), wanted, True
 
@@ -157,12 +150,12 @@ def _checked(settings: Settings) -> MilvusClient:
     return client
 
 
-def ensure_access(client: MilvusClient, access: Access) -> Iterator[str]:
-    """Makes the server what `access` says, and yields a line for each thing that it changed.
+def ensure_access(client: MilvusClient, access: MilvusAccess) -> Iterator[str]:
+    """Creates the database, roles and users of `access` where they differ, and yields one line per change.
 
     Args:
         client: Connected as root.
-        access: What should be.
+        access: The wanted state.
 
     Raises:
         StoreError: The server refused.
@@ -176,13 +169,13 @@ def ensure_access(client: MilvusClient, access: Access) -> Iterator[str]:
             yield from _ensure_user(client, user)
 
 
-def _ensure_role(client: MilvusClient, database: str, user: User) -> Iterator[str]:
+def _ensure_role(client: MilvusClient, database: str, user: MilvusUser) -> Iterator[str]:
     if user.role not in client.list_roles():
         client.create_role(user.role)
         yield f"role {user.role}: created"
     held = {
         (grant["privilege"], grant.get("object_name", ANY_COLLECTION), grant.get("db_name", database))
-        # Of every database: a right elsewhere is one too many.
+        # In every database: a privilege in another one must be revoked too.
         for grant in client.describe_role(user.role, db_name="*").get("privileges", ())
     }
     wanted = {(privilege, ANY_COLLECTION, database) for privilege in user.privileges}
@@ -191,10 +184,10 @@ def _ensure_role(client: MilvusClient, database: str, user: User) -> Iterator[st
         yield f"role {user.role}: granted {privilege}"
     for privilege, collection, where in sorted(held - wanted):
         client.revoke_privilege_v2(user.role, privilege, collection, db_name=where)
-        yield f"role {user.role}: took away {privilege} on {where}.{collection}"
+        yield f"role {user.role}: revoked {privilege} on {where}.{collection}"
 
 
-def _ensure_user(client: MilvusClient, user: User) -> Iterator[str]:
+def _ensure_user(client: MilvusClient, user: MilvusUser) -> Iterator[str]:
     if user.name not in client.list_users():
         client.create_user(user.name, user.password.reveal())
         yield f"user {user.name}: created"
@@ -207,15 +200,15 @@ def _ensure_user(client: MilvusClient, user: User) -> Iterator[str]:
         yield f"user {user.name}: lost role {role}"
 
 
-def ensure_passwords(uri: str, client: MilvusClient, access: Access) -> Iterator[str]:
-    """Gives users the password of `access` where they have another one, and yields a line for each.
+def ensure_passwords(uri: str, client: MilvusClient, access: MilvusAccess) -> Iterator[str]:
+    """Resets passwords that differ from those of `access`, and yields one line per change.
 
-    A user whose password is not known cannot be given one: it is made anew.
+    Milvus changes a password only for somebody who knows the old one, so such a user is created again.
 
     Args:
         uri: The server.
         client: Connected as root.
-        access: What should be.
+        access: The wanted state.
     """
     for user in access.users:
         settings = Settings(
