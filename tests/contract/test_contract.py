@@ -69,7 +69,7 @@ def test_a_service_that_is_not_there_is_one_clear_line(
 ) -> None:
     assert contract(monkeypatch, str(tmp_path / "corpus.db"), "") == 1
     said = capsys.readouterr()
-    assert "The contract is one with a server" in said.err and not said.out
+    assert "The contract is checked against a server" in said.err and not said.out
     assert contract(monkeypatch, "", "") == 1
     assert "MILVUS_URI is not set" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""``kubeflow-corpus contract``: holds a Milvus and an embedding service to what this package relies on."""
+"""``kubeflow-corpus contract``: checks that a Milvus and an embedding service do what this package relies on."""
 
 from __future__ import annotations
 
@@ -26,31 +26,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints a line for each promise; 1 where one does not hold."""
-    try:
-        from kubeflow_corpus.operations.contract.promises import PROMISES
-        from kubeflow_corpus.operations.contract.trial import open_trial
-    except ImportError as error:
-        raise SettingsError(
-            f"The contract needs {error.name}", remedy="Install the extra: pip install 'kubeflow-corpus[ingest]'"
-        ) from error
+    """Prints one line per promise; returns 1 where one does not hold."""
     from kubeflow_corpus.embedding.factory import embedder_from_settings
     from kubeflow_corpus.milvus import detect_backend
+    from kubeflow_corpus.operations.contract.promises import PROMISES
+    from kubeflow_corpus.operations.contract.trial import open_trial
     from kubeflow_corpus.settings import Settings
 
     settings = Settings.from_env()
     settings.require_milvus_uri()
     if settings.embedded_milvus:
         raise SettingsError(
-            "The contract is one with a server, and MILVUS_URI is a path",
-            remedy="Set MILVUS_URI to its http(s) URL; `milvus-lite server` is one too",
+            "The contract is checked against a server, and MILVUS_URI is a path",
+            remedy="Set MILVUS_URI to its http(s) URL; `milvus-lite server` starts one",
             setting="MILVUS_URI",
         )
     embedder = embedder_from_settings(settings)
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder:
         try:
-            # A service that does not answer is one clear line, not a promise after another that breaks.
+            # A service that does not answer is one clear line, not one broken promise after the other.
             identity = embedder.identity
             with open_trial(settings, embedder, Path(folder)) as trial:
                 about = {
@@ -80,7 +75,7 @@ def _try(promise: Promise, trial: Trial) -> dict[str, Any]:
     problem = ""
     try:
         promise.check(trial)
-    # Whatever a server or its client raises is a finding: it is told, and the next promise is tried.
+    # Whatever a server or its client raises is a finding: it is printed, and the next promise is tried.
     except Exception as error:
         first = str(error).strip().splitlines()
         problem = f"{type(error).__name__}: {first[0] if first else ''}"

@@ -1,12 +1,10 @@
-"""``kubeflow-corpus issuer serve|rotate``: hands out anonymous sessions, and changes the keys that sign them."""
+"""``kubeflow-corpus issuer serve|rotate``: issues anonymous sessions, and rotates the keys that sign them."""
 
 from __future__ import annotations
 
 import argparse
 import time
 from pathlib import Path
-
-from kubeflow_corpus.errors import SettingsError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +13,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     serve = actions.add_parser("serve", help="answer POST /session and publish the key set")
     serve.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     serve.add_argument("--port", type=int, help="port to listen on (default 8001)")
-    rotate = actions.add_parser("rotate", help="make a new key when it is time, drop those that nothing needs")
+    rotate = actions.add_parser(
+        "rotate", help="make a new key when it is time, and drop the keys that no session needs"
+    )
     where = rotate.add_mutually_exclusive_group(required=True)
     where.add_argument("--folder", type=Path, help="folder of the keys")
     where.add_argument("--secret", help="name of the Secret, in the namespace of this pod")
@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the chosen action."""
-    _require_extra()
     return _serve(args) if args.action == "serve" else _rotate(args)
 
 
@@ -53,14 +52,13 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _rotate(args: argparse.Namespace) -> int:
     from collections.abc import Mapping
-    from dataclasses import replace
 
     from kubeflow_corpus.issuer.keys import SUFFIX, rotated
     from kubeflow_corpus.issuer.settings import IssuerSettings
     from kubeflow_corpus.issuer.stores import FolderStore, KeyStore, SecretStore
 
     # A rotation does not need to know the address; everything else must fit together as it does for the service.
-    settings = replace(IssuerSettings.from_env(url="https://rotation.invalid"), url="")
+    settings = IssuerSettings.from_env(url="https://rotation.invalid")
     store: KeyStore = FolderStore(args.folder) if args.folder else SecretStore.in_cluster(args.secret)
     now = time.time()
 
@@ -74,15 +72,3 @@ def _rotate(args: argparse.Namespace) -> int:
     if not added and not removed:
         print("nothing to do")
     return 0
-
-
-def _require_extra() -> None:
-    try:
-        import cryptography  # noqa: F401
-        import jwt  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise SettingsError(
-            f"The issuer needs {error.name}", remedy="Install the extra: pip install 'kubeflow-corpus[mcp]'"
-        ) from error

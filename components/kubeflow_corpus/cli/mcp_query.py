@@ -26,10 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints what an agent would read; 1 where the tool answers with an error."""
-    from kubeflow_corpus.cli.serve_mcp import require_extra
-
-    require_extra()
+    """Prints what an agent would read; returns 1 where the tool answers with an error."""
     result = asyncio.run(_call(args.tool, {"query": args.query, **dict(map(_argument, args.argument))}))
     for block in result.content:
         print(getattr(block, "text", ""))

@@ -9,7 +9,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from kubeflow_corpus.errors import CorpusError, SettingsError
+from kubeflow_corpus.errors import CorpusError
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -29,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serves until the client leaves (stdio) or the process is told to stop (HTTP)."""
-    require_extra()
+    """Serves until the client disconnects (stdio) or the process gets a signal (HTTP)."""
     from kubeflow_corpus.embedding.factory import embedder_from_settings
     from kubeflow_corpus.mcp_server.assembly import StatusReader
     from kubeflow_corpus.mcp_server.http import Readiness, build_app, serve
@@ -43,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
     log_to_stderr()
     settings = Settings.from_env()
-    # Nobody can reach a server on stdio but the process that started it.
+    # Only the process that started it can reach a server on stdio.
     local = args.transport == "stdio"
     overrides = {"host": "127.0.0.1"} if local else {"host": args.host, "port": args.port}
     server_settings = ServerSettings.from_env(local=local, **overrides)
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _prepare(client: AsyncCorpusClient) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Opens connections and loads the model before anybody waits for it, and reads what filters can ask for."""
+    """Opens connections and loads the model before the first call, and reads the known values of filters."""
     from kubeflow_corpus.mcp_server.assembly import known_values
 
     try:
@@ -84,28 +83,15 @@ async def _stdio(server: Server[Any], client: AsyncCorpusClient) -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
-def require_extra() -> None:
-    """Raises `SettingsError` with the remedy where the extra ``mcp`` is not installed."""
-    try:
-        import jsonschema  # noqa: F401
-        import mcp  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise SettingsError(
-            f"The MCP server needs {error.name}", remedy="Install the extra: pip install 'kubeflow-corpus[mcp]'"
-        ) from error
-
-
 def log_to_stderr() -> None:
-    """Sends our events to stderr, one JSON object a line: stdout belongs to the protocol."""
+    """Sends our events to stderr, one JSON object per line: stdout belongs to the protocol."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines())
+    handler.setFormatter(_JsonFormatter())
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.INFO)
 
 
-class _Lines(logging.Formatter):
+class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         event = getattr(record, "event", None) or {"event": "log", "message": record.getMessage()}
         line = {"at": self.formatTime(record), "level": record.levelname, **event}

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+import jwt
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -57,8 +58,6 @@ def make_token(keys: tuple[Key, ...], settings: IssuerSettings, now: float) -> t
         settings: Whose token, for whom, for how long.
         now: Seconds since 1970.
     """
-    import jwt
-
     key = signing_key(keys, now, settings.publish_seconds)
     end = int(now) + settings.session_seconds
     claims = {
