@@ -36,7 +36,7 @@
     │   ├── DeadlineExceeded
     │   ├── RateLimited            more calls than are answered
     │   ├── ShuttingDown           the server takes nothing new
-    │   ├── Unauthenticated        nobody knows who calls
+    │   ├── Unauthenticated        the caller is not authenticated
     │   └── PermissionDenied       the caller may not do this
     ├── EvaluationError
     ├── KeyStoreError              the keys of sessions could not be read or kept
@@ -287,7 +287,7 @@ class ShuttingDown(QueryError):
 
 
 class Unauthenticated(QueryError):
-    """Nobody knows who calls."""
+    """The caller is not authenticated."""
 
     code: ClassVar[Code] = "UNAUTHENTICATED"
 

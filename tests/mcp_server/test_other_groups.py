@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from kubeflow_corpus.mcp_server import tools
 from kubeflow_corpus.mcp_server.assembly import StatusReader, known_values
 from kubeflow_corpus.mcp_server.server import STATUS_URI, build_server
 from kubeflow_corpus.mcp_server.service import Caller, Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
+from kubeflow_corpus.mcp_server.tools.search import SEARCH_TOOLS
 from kubeflow_corpus.milvus import connect, disconnect
 from kubeflow_corpus.query.client import AsyncCorpusClient
 from kubeflow_corpus.settings import Settings
@@ -43,7 +43,7 @@ def told(uri: str) -> Told:
             listed = {
                 name: [tool.model_dump() for tool in service.list_tools(caller)] for name, caller in CALLERS.items()
             }
-            answers = {name: [await answer(service, tool.name, caller) for tool in tools.SEARCH_TOOLS]
+            answers = {name: [await answer(service, tool.name, caller) for tool in SEARCH_TOOLS]
                        for name, caller in CALLERS.items()}  # fmt: skip
             async with Client(build_server(service, StatusReader(Settings(milvus_uri=uri)))) as client:
                 status = json.loads((await client.read_resource(STATUS_URI)).contents[0].text)

@@ -8,9 +8,9 @@ from typing import Any
 import jsonschema
 import pytest
 from kubeflow_corpus.errors import StoreUnavailable
-from kubeflow_corpus.mcp_server import tools
 from kubeflow_corpus.mcp_server.service import META_KEY, Caller, Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
+from kubeflow_corpus.mcp_server.tools.unit import GET_UNIT
 from kubeflow_corpus.query import evidence
 from kubeflow_corpus.query.links import strip_links
 from mcp import Client
@@ -79,7 +79,7 @@ def test_a_cited_unit_can_be_fetched_whole(corpus_uri: str) -> None:
     async def call(client: Client) -> tuple[Any, Any]:
         found = await client.call_tool("search_kubeflow_code", {"query": "TrainJob managedBy default", "limit": 1})
         unit = found.structured_content["citations"][0]["unit_id"]
-        return unit, await client.call_tool(tools.UNIT_TOOL, {"collection": "code", "unit_id": unit})
+        return unit, await client.call_tool(GET_UNIT.name, {"collection": "code", "unit_id": unit})
 
     unit, result = with_client(corpus_uri, call)
 
@@ -239,8 +239,8 @@ def test_answers_with_the_other_hits_where_one_cannot_be_shown(
         other = {"collection": "docs", "unit_id": "site:env.md#katib"}
         return [
             await client.call_tool("search_kubeflow_docs", {"query": "katib early stopping default port", "limit": 10}),
-            await client.call_tool(tools.UNIT_TOOL, unit),
-            await client.call_tool(tools.UNIT_TOOL, other),
+            await client.call_tool(GET_UNIT.name, unit),
+            await client.call_tool(GET_UNIT.name, other),
         ]
 
     monkeypatch.setattr(evidence, "strip_links", failing)

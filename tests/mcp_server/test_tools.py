@@ -5,8 +5,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from kubeflow_corpus.mcp_server import tools
-from kubeflow_corpus.query.citations import citation_schema
+from kubeflow_corpus.mcp_server.tools.base import ReadTool, Tool, WriteTool
+from kubeflow_corpus.mcp_server.tools.documents import DELETE, UPSERT
+from kubeflow_corpus.mcp_server.tools.registry import TOOLS
+from kubeflow_corpus.mcp_server.tools.search import SEARCH_TOOLS, SearchTool
+from kubeflow_corpus.mcp_server.tools.unit import GET_UNIT
 from kubeflow_corpus.query.options import CollectionOptions
 
 SNAPSHOT = Path(__file__).with_name("tools.snapshot.json")
@@ -14,27 +17,49 @@ SNAPSHOT = Path(__file__).with_name("tools.snapshot.json")
 WRITING_SNAPSHOT = Path(__file__).with_name("writing.snapshot.json")
 
 
+# Arguments of the query library that no tool offers, and why: an agent should say what it wants to know, not how.
+NOT_OFFERED = {
+    "mode": "the router chooses it by the question, and an agent cannot know better before it has seen the lists",
+    "fusion": "a setting of the evaluation",
+    "infer_filters": "named versions and products are preferences; an agent that wants a filter sets it",
+    "rerank": "the operator's choice, by RERANK_URL",
+    "min_score": "scores are comparable within one answer only",
+    "timeout": "the operator's choice: a caller must not hold a slot for longer",
+    "request_id": "made by the server, so that logs can be trusted",
+    "labels": "agents invent label names; the router reads the question instead",
+    "source": "an operator's name for a checkout, which no caller knows",
+    "source_type": "one tool is one kind of source",
+    "repo": "the product area says the same in words that a question uses",
+    "file_path": "get_source_unit fetches what is known by name",
+    "state_reason": "closed threads that hold a fix come first anyway",
+    "resolved": "closed threads that hold a fix come first anyway",
+    "doc_type": "the router tells release questions from the others",
+    "symbol": "a symbol is what the query names",
+    "language": "the kind says more, and questions rarely name a language",
+    "api_version": "the query names it, and it is matched exactly",
+    "resource_name": "the query names it, and it is matched exactly",
+    **dict.fromkeys(
+        ("updated_after", "updated_before", "released_after", "released_before")
+        + ("created_after", "created_before", "closed_after", "closed_before"),
+        "dates in a question are read by the router; agents get time zones and ranges wrong",
+    ),
+}
+
+
 def contract() -> dict[str, object]:
-    defaults = tools.default_known_values()
-    searches = {
-        tool.name: {"description": tool.description, "input": tools.search_input_schema(tool, defaults)}
-        for tool in tools.SEARCH_TOOLS
-    }
-    unit = {"description": tools.UNIT_DESCRIPTION, "input": tools.unit_input_schema()}
     return {
-        **searches,
-        tools.UNIT_TOOL: unit,
-        "search output": tools.output_schema(citation_schema()),
-        "unit output": tools.unit_output_schema(citation_schema()),
+        **{tool.name: _texts(tool) for tool in (*SEARCH_TOOLS, GET_UNIT)},
+        "search output": SEARCH_TOOLS[0].output_schema(),
+        "unit output": GET_UNIT.output_schema(),
     }
 
 
 def writing_contract() -> dict[str, object]:
-    return {
-        tools.WRITE_TOOL: {"description": tools.WRITE_DESCRIPTION, "input": tools.write_input_schema()},
-        tools.DELETE_TOOL: {"description": tools.DELETE_DESCRIPTION, "input": tools.delete_input_schema()},
-        "write output": tools.write_output_schema(),
-    }
+    return {**{tool.name: _texts(tool) for tool in (UPSERT, DELETE)}, "write output": UPSERT.output_schema()}
+
+
+def _texts(tool: Tool) -> dict[str, object]:
+    return {"description": tool.description, "input": tool.input_schema({})}
 
 
 @pytest.mark.parametrize(
@@ -52,36 +77,37 @@ def test_the_published_contract_is_the_recorded_one(published: Callable[[], dict
     assert text == snapshot.read_text()
 
 
-def test_every_schema_is_one() -> None:
-    for tool in tools.SEARCH_TOOLS:
-        jsonschema.Draft202012Validator.check_schema(tools.search_input_schema(tool, {}))
-    jsonschema.Draft202012Validator.check_schema(tools.unit_input_schema())
-    jsonschema.Draft202012Validator.check_schema(tools.output_schema(citation_schema()))
-    for schema in (tools.write_input_schema(), tools.delete_input_schema(), tools.write_output_schema()):
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_every_schema_is_a_json_schema(tool: Tool) -> None:
+    for schema in (tool.input_schema({}), tool.output_schema()):
         jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_every_tool_reads_or_writes_and_has_a_name_of_its_own() -> None:
+    assert all(isinstance(tool, ReadTool | WriteTool) for tool in TOOLS)
+    assert len({tool.name for tool in TOOLS}) == len(TOOLS)
 
 
 def test_every_argument_of_the_library_has_a_tool_argument_or_a_written_reason() -> None:
     library = {"query", *CollectionOptions.__annotations__}
-    offered = {name for tool in tools.SEARCH_TOOLS for name in tools.search_input_schema(tool, {})["properties"]}
+    offered = {name for tool in SEARCH_TOOLS for name in tool.input_schema({})["properties"]}
 
-    assert library - offered == set(tools.NOT_OFFERED)
-    assert all(tools.NOT_OFFERED.values())
+    assert library - offered == set(NOT_OFFERED)
 
 
 def test_every_description_says_what_the_tool_is_not_for_and_names_the_others() -> None:
-    names = {tool.name for tool in tools.SEARCH_TOOLS}
-    for tool in tools.SEARCH_TOOLS:
+    names = {tool.name for tool in SEARCH_TOOLS}
+    for tool in SEARCH_TOOLS:
         assert "Not for" in tool.description
         assert all(other in tool.description for other in names - {tool.name})
 
 
 def test_known_values_of_the_live_corpus_stand_in_the_descriptions() -> None:
-    schema = tools.search_input_schema(tools.SEARCH_TOOLS[2], {"kind": ("ConfigMap", "TrainJob")})
+    schema = SEARCH_TOOLS[2].input_schema({"kind": ("ConfigMap", "TrainJob")})
 
     assert "Known values: ConfigMap, TrainJob." in schema["properties"]["kind"]["description"]
 
 
-@pytest.mark.parametrize("tool", tools.SEARCH_TOOLS)
-def test_a_call_with_the_question_alone_is_valid(tool: tools.SearchTool) -> None:
-    jsonschema.validate({"query": "why"}, tools.search_input_schema(tool, {}))
+@pytest.mark.parametrize("tool", SEARCH_TOOLS)
+def test_a_call_with_the_question_alone_is_valid(tool: SearchTool) -> None:
+    jsonschema.validate({"query": "why"}, tool.input_schema({}))

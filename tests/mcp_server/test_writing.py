@@ -14,12 +14,15 @@ from typing import Any
 import jsonschema
 import pytest
 from kubeflow_corpus.errors import SettingsError, StoreUnavailable
-from kubeflow_corpus.mcp_server import documents, tools
+from kubeflow_corpus.mcp_server import documents
 from kubeflow_corpus.mcp_server.assembly import StatusReader
 from kubeflow_corpus.mcp_server.documents import document_id_of
 from kubeflow_corpus.mcp_server.server import build_server
 from kubeflow_corpus.mcp_server.service import Caller, Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
+from kubeflow_corpus.mcp_server.tools.documents import DELETE, UPSERT
+from kubeflow_corpus.mcp_server.tools.search import SEARCH_TOOLS
+from kubeflow_corpus.mcp_server.tools.unit import GET_UNIT
 from kubeflow_corpus.mcp_server.writing import DocumentWriter
 from kubeflow_corpus.milvus import connect, detect_backend, disconnect
 from kubeflow_corpus.model import ModelIdentity, Recipe
@@ -79,7 +82,7 @@ class Corpus:
         return asyncio.run(scenario())
 
     def write(self, content: str = PAGE, **options: Any) -> Any:
-        return self.calls((tools.WRITE_TOOL, document(content)), **options)[0]
+        return self.calls((UPSERT.name, document(content)), **options)[0]
 
     def found(self, query: str, tool: str = "search_kubeflow_docs", **options: Any) -> str:
         return text_of(self.calls((tool, {"query": query}), **options)[0])
@@ -152,36 +155,36 @@ def with_official_client(place: Corpus, work: Callable[[Client], Any], *, local:
 def test_nothing_is_written_unless_it_was_turned_on(place: Corpus) -> None:
     async def work(client: Client) -> Any:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        return names, await client.call_tool(tools.WRITE_TOOL, document())
+        return names, await client.call_tool(UPSERT.name, document())
 
     names, refused = with_official_client(place, work, local=True, writing=False)
 
-    assert not set(names) & set(tools.WRITE_TOOLS)
+    assert not set(names) & {UPSERT.name, DELETE.name}
     assert text_of(refused).startswith("INVALID_ARGUMENT: Unknown tool 'upsert_document'")
 
 
 def test_the_operator_writes_over_stdio_and_the_answer_is_what_the_schema_says(place: Corpus) -> None:
     async def work(client: Client) -> Any:
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-        return listed, await client.call_tool(tools.WRITE_TOOL, document())
+        return listed, await client.call_tool(UPSERT.name, document())
 
     listed, written = with_official_client(place, work, local=True)
 
-    assert listed[tools.WRITE_TOOL].annotations.read_only_hint is False
-    assert all(listed[tool.name].annotations.read_only_hint for tool in tools.SEARCH_TOOLS)
-    jsonschema.validate(written.structured_content, listed[tools.WRITE_TOOL].output_schema)
+    assert listed[UPSERT.name].annotations.read_only_hint is False
+    assert all(listed[tool.name].annotations.read_only_hint for tool in SEARCH_TOOLS)
+    jsonschema.validate(written.structured_content, listed[UPSERT.name].output_schema)
     assert written.structured_content["action"] == "created"
 
 
 def test_a_caller_without_the_right_neither_sees_the_tool_nor_can_use_it(place: Corpus) -> None:
     async def work(client: Client) -> Any:
         names = {tool.name for tool in (await client.list_tools()).tools}
-        return names, await client.call_tool(tools.WRITE_TOOL, document())
+        return names, await client.call_tool(UPSERT.name, document())
 
     names, unknown = with_official_client(place, work, local=False)
     reader = place.write(caller=Caller("ada", scopes=frozenset({"corpus:read"}), known=True))
 
-    assert not names & set(tools.WRITE_TOOLS)
+    assert not names & {UPSERT.name, DELETE.name}
     assert text_of(unknown).startswith("UNAUTHENTICATED: ")
     assert text_of(reader).startswith("PERMISSION_DENIED: ") and "corpus:write" in text_of(reader)
     assert not place.manual_rows()
@@ -196,7 +199,7 @@ def test_a_written_page_is_found_and_cited_by_its_origin(place: Corpus) -> None:
     assert (citation["url"], citation["title"]) == (ORIGIN, "GPU quota")
     assert citation["links"] == ["https://forms.example.org/quota"]
     assert citation["unit_id"].startswith(written.structured_content["document_id"])
-    (unit,) = place.calls((tools.UNIT_TOOL, {"collection": "docs", "unit_id": citation["unit_id"]}))
+    (unit,) = place.calls((GET_UNIT.name, {"collection": "docs", "unit_id": citation["unit_id"]}))
     assert "zeppelinquota" in text_of(unit)
 
 
@@ -214,12 +217,12 @@ def test_writing_again_replaces_the_document_of_the_same_origin(place: Corpus) -
 def test_a_deleted_document_is_hidden_from_every_reader_and_comes_back_when_written_again(place: Corpus) -> None:
     key = place.write().structured_content["document_id"]
     unit = f"{key}#raising-the-gpu-quota"
-    ask = (("search_kubeflow_docs", {"query": "`zeppelinquota`"}), (tools.UNIT_TOOL, {"collection": "docs"}))
-    (deleted,) = place.calls((tools.DELETE_TOOL, {"collection": "docs", "document_id": unit}))
-    everybody = place.calls(ask[0], (tools.UNIT_TOOL, {"collection": "docs", "unit_id": unit}))
+    ask = (("search_kubeflow_docs", {"query": "`zeppelinquota`"}), (GET_UNIT.name, {"collection": "docs"}))
+    (deleted,) = place.calls((DELETE.name, {"collection": "docs", "document_id": unit}))
+    everybody = place.calls(ask[0], (GET_UNIT.name, {"collection": "docs", "unit_id": unit}))
     # A group of that name gives no sight of them either.
     someone = place.calls(ask[0], caller=Caller("eve", (HIDDEN,)))
-    again = place.calls((tools.DELETE_TOOL, {"collection": "docs", "document_id": key}))
+    again = place.calls((DELETE.name, {"collection": "docs", "document_id": key}))
     rows = place.manual_rows()
     back = place.write().structured_content
 
@@ -233,9 +236,9 @@ def test_a_deleted_document_is_hidden_from_every_reader_and_comes_back_when_writ
 
 def test_what_was_never_written_cannot_be_deleted(place: Corpus) -> None:
     fetched, unknown, elsewhere = place.calls(
-        (tools.DELETE_TOOL, {"collection": "docs", "document_id": "site:docs/page-00000.md"}),
-        (tools.DELETE_TOOL, {"collection": "docs", "document_id": document_id_of("nowhere")}),
-        (tools.DELETE_TOOL, {"collection": "code", "document_id": document_id_of(ORIGIN)}),
+        (DELETE.name, {"collection": "docs", "document_id": "site:docs/page-00000.md"}),
+        (DELETE.name, {"collection": "docs", "document_id": document_id_of("nowhere")}),
+        (DELETE.name, {"collection": "code", "document_id": document_id_of(ORIGIN)}),
     )
 
     assert text_of(fetched).startswith("INVALID_ARGUMENT: document_id")
@@ -262,8 +265,8 @@ def test_runs_leave_written_documents_alone_and_a_rebuild_takes_them_along(
     place.write()
     hidden = {**document("An old note about `zeppelinhangar`."), "title": "Old note"}
     hidden["metadata"] = {"origin": "An old note"}
-    key = place.calls((tools.WRITE_TOOL, hidden))[0].structured_content["document_id"]
-    place.calls((tools.DELETE_TOOL, {"collection": "docs", "document_id": key}))
+    key = place.calls((UPSERT.name, hidden))[0].structured_content["document_id"]
+    place.calls((DELETE.name, {"collection": "docs", "document_id": key}))
     before = place.manual_rows()
 
     record = place.run(3)
@@ -323,8 +326,8 @@ def test_code_is_cut_by_its_file_name_and_titled_by_the_writer(place: Corpus) ->
     go = "package quota\n\n// ZeppelinDefault is the quota of a new namespace.\nconst ZeppelinDefault = 2\n"
     yaml = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: quota\ndata:\n  zeppelin: "2"\n'
     written = place.calls(
-        (tools.WRITE_TOOL, document(go, "code", path="quota/defaults.go")),
-        (tools.WRITE_TOOL, {**document(yaml, "code", path="quota.yaml", origin="quota of the platform team")}),
+        (UPSERT.name, document(go, "code", path="quota/defaults.go")),
+        (UPSERT.name, {**document(yaml, "code", path="quota.yaml", origin="quota of the platform team")}),
     )
     rows = place.manual_rows(CODE).values()
 
@@ -353,7 +356,7 @@ def test_code_is_cut_by_its_file_name_and_titled_by_the_writer(place: Corpus) ->
     ids=["Markdown", "JSON"],
 )
 def test_a_thread_holds_its_resolution(place: Corpus, content: str) -> None:
-    place.calls((tools.WRITE_TOOL, document(content, "issues", number=7)))
+    place.calls((UPSERT.name, document(content, "issues", number=7)))
     (main,) = [row for row in place.manual_rows(ISSUES).values() if not row["view"]]
 
     assert (main["issue_number"], main["state"], main["resolved"]) == (7, "closed", True)
@@ -410,7 +413,7 @@ def wrong(content: str = PAGE, title: str = "GPU quota", collection: str = "docs
     ],
 )
 def test_what_cannot_be_a_document_is_refused_by_name(place: Corpus, arguments: dict[str, Any], problem: str) -> None:
-    (answer,) = place.calls((tools.WRITE_TOOL, arguments))
+    (answer,) = place.calls((UPSERT.name, arguments))
 
     assert answer.is_error
     assert text_of(answer).startswith(f"INVALID_ARGUMENT: {problem}")
@@ -431,7 +434,7 @@ def test_what_cannot_be_a_document_is_refused_by_name(place: Corpus, arguments: 
     ],
 )
 def test_threads_and_code_that_are_none_are_refused(place: Corpus, collection: str, content: str, problem: str) -> None:
-    (answer,) = place.calls((tools.WRITE_TOOL, document(content, collection, path="file.unknown")))
+    (answer,) = place.calls((UPSERT.name, document(content, collection, path="file.unknown")))
 
     assert text_of(answer).startswith(f"INVALID_ARGUMENT: {problem}")
 
@@ -448,7 +451,7 @@ def test_every_attempt_is_on_record_and_the_content_is_not(place: Corpus, caplog
 
     written = place.write(caller=ada).structured_content
     place.write(caller=Caller("eve", known=True))
-    place.calls((tools.DELETE_TOOL, {"collection": "docs", "document_id": written["document_id"]}), caller=ada)
+    place.calls((DELETE.name, {"collection": "docs", "document_id": written["document_id"]}), caller=ada)
 
     events = [json.loads(record.message) for record in caplog.records if '"event": "write"' in record.message]
     assert [(event["caller"], event["action"], event["code"]) for event in events] == [
@@ -465,11 +468,11 @@ def test_a_document_of_a_group_is_found_and_changed_by_that_group_only(place: Co
     def member(*groups: str) -> Caller:
         return Caller("x", groups, frozenset({"corpus:write"}), True)
 
-    call = (tools.WRITE_TOOL, document(visibility="team-a"))
+    call = (UPSERT.name, document(visibility="team-a"))
     outside = place.calls(call, caller=member("team-b"))[0]
     inside = place.calls(call, caller=member("team-a"))[0].structured_content
     taken = place.write("Mine now.", caller=member("team-b"))
-    delete = (tools.DELETE_TOOL, {"collection": "docs", "document_id": inside["document_id"]})
+    delete = (DELETE.name, {"collection": "docs", "document_id": inside["document_id"]})
     hidden = place.calls(delete, caller=member("team-b"))[0]
 
     assert text_of(outside).startswith("PERMISSION_DENIED: ") and text_of(taken).startswith("PERMISSION_DENIED: ")

@@ -10,8 +10,8 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.errors import CorpusError
-from kubeflow_corpus.mcp_server import tools
-from kubeflow_corpus.mcp_server.service import ALIASES
+from kubeflow_corpus.mcp_server.tools.schemas import ALIASES
+from kubeflow_corpus.mcp_server.tools.search import SEARCH_TOOLS
 from kubeflow_corpus.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ async def known_values(client: AsyncCorpusClient) -> dict[str, dict[str, tuple[s
     """
     known: dict[str, dict[str, tuple[str, ...]]] = {}
     public = client.scoped(())
-    for tool in tools.SEARCH_TOOLS:
+    for tool in SEARCH_TOOLS:
         for name in tool.filters:
             try:
                 counts = await public.known_values(ALIASES[tool.collection], name)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from kubeflow_corpus.errors import InvalidArgument, InvalidRow
-from kubeflow_corpus.mcp_server.tools import MAX_CONTENT_CHARACTERS
+from kubeflow_corpus.mcp_server.tools.documents import MAX_CONTENT_CHARACTERS
 from kubeflow_corpus.records import Chunk, Document
 from kubeflow_corpus.store.rows import to_row
 from kubeflow_corpus.store.schema import CODE, CONTROLS, DOCS, ISSUES, MANUAL_SOURCE, CollectionSpec

@@ -1,7 +1,7 @@
-"""The write path of the tools: documents that people write, cut, embedded and stored beside what is ingested.
+"""The write path of the tools: chunks and embeds documents that people write, and stores them beside ingested ones.
 
-The query library reads; this module is the only one of the adapter that writes. What it needs beyond the extra ``mcp``
-(chunkers, tokenizer) is imported when it is made.
+The query library reads; this is the only module of the server that writes. Chunkers and tokenizer, which the extra
+``mcp`` lacks, are imported at the first write.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ EMBEDDING_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a document.
+class WriteResult:
+    """What a call of a writing tool did.
 
     Attributes:
-        action: One of `tools.WRITE_ACTIONS`.
+        action: One of `tools.documents.ACTIONS`.
         document_id: Its key.
         sha256: Digest of the content; empty where none was given.
         units: Units that it has now.
@@ -68,7 +68,7 @@ class DocumentWriter:
 
     def upsert(
         self, alias: str, arguments: Mapping[str, Any], groups: tuple[str, ...] | None, request_id: str
-    ) -> Outcome:
+    ) -> WriteResult:
         """Writes a document, over the one of the same origin.
 
         Args:
@@ -90,8 +90,8 @@ class DocumentWriter:
         from kubeflow_corpus.tokens import wordpiece_counter
 
         _check_group(arguments["metadata"].get("visibility", ""), groups)
-        with self._lock, self._placed(alias, request_id) as place:
-            embedder = self._opened()
+        with self._lock, self._open_place(alias, request_id) as place:
+            embedder = self._open_embedder()
             identity = embedder.identity
             live = served_version(place, identity)
             tokens = int(live.properties.get(schema.TOKEN_BUDGET_KEY) or identity.max_tokens)
@@ -101,7 +101,7 @@ class DocumentWriter:
             change = write_document(
                 place, written.document_id, written.rows, vectors, identity, lambda held: _check_group(held, groups)
             )
-        return Outcome(
+        return WriteResult(
             change.action,
             written.document_id,
             written.sha256,
@@ -110,7 +110,7 @@ class DocumentWriter:
             change.rows_deleted,
         )
 
-    def delete(self, alias: str, document_id: str, groups: tuple[str, ...] | None, request_id: str) -> Outcome:
+    def delete(self, alias: str, document_id: str, groups: tuple[str, ...] | None, request_id: str) -> WriteResult:
         """Hides a document from every reader; writing it again brings it back.
 
         Args:
@@ -137,27 +137,27 @@ class DocumentWriter:
 
         def may_delete(visibility: str) -> None:
             if groups is not None and visibility and visibility not in groups:
-                raise _no_document()
+                raise _not_found()
 
-        with self._lock, self._placed(alias, request_id) as place:
+        with self._lock, self._open_place(alias, request_id) as place:
             change = hide_document(place, key, may_delete)
         if change.action == "absent":
-            raise _no_document()
-        return Outcome(change.action, key, rows_written=change.rows_written)
+            raise _not_found()
+        return WriteResult(change.action, key, rows_written=change.rows_written)
 
     def close(self) -> None:
-        """Gives the embedder back."""
+        """Closes the embedder."""
         embedder, self._embedder = self._embedder, None
         if embedder is not None:
             embedder.close()
 
-    def _opened(self) -> Embedder:
+    def _open_embedder(self) -> Embedder:
         if self._embedder is None:
             self._embedder = self._make()
         return self._embedder
 
     @contextmanager
-    def _placed(self, alias: str, request_id: str) -> Iterator[Place]:
+    def _open_place(self, alias: str, request_id: str) -> Iterator[Place]:
         from kubeflow_corpus.store.manual import Place
 
         spec = collection_spec(alias)
@@ -167,7 +167,7 @@ class DocumentWriter:
 
 
 def require_ingest() -> None:
-    """Raises `SettingsError` with the remedy where what cuts documents is not installed."""
+    """Raises `SettingsError` with the remedy where the chunkers are not installed."""
     try:
         import markdown_it  # noqa: F401
         import numpy  # noqa: F401
@@ -188,5 +188,5 @@ def _check_group(visibility: str, groups: tuple[str, ...] | None) -> None:
         )
 
 
-def _no_document() -> UnitNotFound:
+def _not_found() -> UnitNotFound:
     return UnitNotFound("There is no such document", remedy="Take document_id from upsert_document's answer")

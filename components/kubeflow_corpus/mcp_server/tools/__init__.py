@@ -1,0 +1,1 @@
+"""The tools: one object each, listed in `registry`."""

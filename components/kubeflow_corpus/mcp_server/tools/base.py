@@ -1,0 +1,119 @@
+"""What a tool is: its texts, its schemas and its handler in one object."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kubeflow_corpus.mcp_server.writing import DocumentWriter, WriteResult
+    from kubeflow_corpus.query.client import AsyncCorpusClient
+
+# Filter to the values that the live corpus holds.
+KnownValues = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """What one call leaves in the log and the metrics.
+
+    Attributes:
+        tool: Name of the tool; ``unknown`` where there is none of the name that was called.
+        request_id: Id of the call.
+        code: How it ended: ``OK`` or the code of an error.
+        intent: What the router took the question for.
+        mode: How it was searched.
+        hits: Units that were found.
+        stages: Milliseconds of each stage.
+    """
+
+    tool: str
+    request_id: str
+    code: str = "OK"
+    intent: str = ""
+    mode: str = ""
+    hits: int = 0
+    stages: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What a tool answers.
+
+    Attributes:
+        text: What the model reads.
+        structured: What the application reads, valid by the tool's output schema.
+    """
+
+    text: str
+    structured: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool(ABC):
+    """A tool. A new one is a module beside this one, and its line in `registry`.
+
+    Attributes:
+        name: Name of the tool.
+        title: Title for people.
+        description: When to use it, when not, and what to use instead.
+    """
+
+    name: str
+    title: str
+    description: str
+
+    @abstractmethod
+    def input_schema(self, known: KnownValues) -> dict[str, Any]:
+        """Returns the JSON schema of the arguments.
+
+        Args:
+            known: Values of filters that the descriptions list.
+        """
+
+    @abstractmethod
+    def output_schema(self) -> dict[str, Any]:
+        """Returns the JSON schema of the structured content."""
+
+
+class ReadTool(Tool):
+    """A tool that reads; every caller may use it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    async def read(self, client: AsyncCorpusClient, arguments: Mapping[str, Any], record: CallRecord) -> ToolAnswer:
+        """Answers a call.
+
+        Args:
+            client: Finds what the caller may see, and nothing else.
+            arguments: Valid by the input schema.
+            record: Of the call; the tool adds what it found.
+
+        Raises:
+            CorpusError: It could not be answered.
+        """
+
+
+class WriteTool(Tool):
+    """A tool that writes; a caller needs the scope of writers, one call runs at a time, and each is audited."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def write(
+        self, writer: DocumentWriter, arguments: Mapping[str, Any], groups: tuple[str, ...] | None, request_id: str
+    ) -> WriteResult:
+        """Does the work, in a thread.
+
+        Args:
+            writer: Writes.
+            arguments: Valid by the input schema.
+            groups: Groups of the caller; None is all of them.
+            request_id: Id of the call.
+
+        Raises:
+            CorpusError: Nothing was written.
+        """

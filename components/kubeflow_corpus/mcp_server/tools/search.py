@@ -1,0 +1,199 @@
+"""The search tools, one per collection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadTool, ToolAnswer
+from kubeflow_corpus.mcp_server.tools.schemas import (
+    ALIASES,
+    DEFAULT_TOKEN_BUDGET,
+    MAX_UNIT_ID_CHARACTERS,
+    STATES,
+    object_schema,
+    token_budget_schema,
+)
+from kubeflow_corpus.query.citations import citation_schema
+from kubeflow_corpus.terms import PRODUCT_AREAS
+
+if TYPE_CHECKING:
+    from kubeflow_corpus.query.client import AsyncCorpusClient, SearchResult
+
+# A question that is longer is a pasted document, and an answer with more units is not read.
+MAX_QUERY_CHARACTERS: Final = 10_000
+MAX_LIMIT: Final = 25
+DEFAULT_LIMIT: Final = 5
+MAX_EXCLUDED: Final = 200
+
+# Known values of filters where no live corpus can be asked.
+DEFAULT_KNOWN_VALUES: Final[KnownValues] = {"product_area": PRODUCT_AREAS, "state": STATES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchTool(ReadTool):
+    """Searches one collection.
+
+    Attributes:
+        collection: What the query library calls it: ``docs``, ``issues`` or ``code``.
+        subject: What the collection holds, for the instructions of the server.
+        choose_for: Which questions it is for, for the instructions of the server.
+        filters: Argument name to its description; each is an optional string.
+    """
+
+    collection: str
+    subject: str
+    choose_for: str
+    filters: Mapping[str, str]
+
+    def input_schema(self, known: KnownValues) -> dict[str, Any]:
+        """Returns the JSON schema of the arguments; descriptions of filters list their known values."""
+        known = {**DEFAULT_KNOWN_VALUES, **known}
+        properties: dict[str, Any] = {
+            "query": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_QUERY_CHARACTERS,
+                "description": "The question, the error string or the identifier, as the person wrote it.",
+            }
+        }
+        for name, description in self.filters.items():
+            values = known.get(name, ())
+            listed = f" Known values: {', '.join(values)}." if values else ""
+            properties[name] = {"type": ["string", "null"], "default": None, "description": description + listed}
+        properties |= {
+            "limit": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_LIMIT,
+                "default": DEFAULT_LIMIT,
+                "description": "How many units to return.",
+            },
+            "exclude": {
+                "type": "array",
+                "items": {"type": "string", "maxLength": MAX_UNIT_ID_CHARACTERS},
+                "maxItems": MAX_EXCLUDED,
+                "default": [],
+                "description": "unit_id values that were already shown: ask again for further evidence without "
+                "repeats.",
+            },
+            "token_budget": token_budget_schema("Upper bound of the evidence, in tokens."),
+        }
+        return object_schema(properties, required=["query"])
+
+    def output_schema(self) -> dict[str, Any]:
+        """Returns the JSON schema of the structured content."""
+        intent = ["name", "mode", "reason"]
+        counts = {"type": "object", "additionalProperties": {"type": "integer"}}
+        return object_schema(
+            {
+                "request_id": {"type": "string"},
+                "intent": object_schema({name: {"type": "string"} for name in intent}, required=intent),
+                "citations": {"type": "array", "items": citation_schema()},
+                "facets": {"type": "object", "additionalProperties": counts},
+                "truncated": {"type": "boolean", "description": "Whether the evidence was cut to the token budget."},
+                "left_out": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "unit_id of the hits that did not fit.",
+                },
+                "notes": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "What a reader should know: a relaxed filter, a list that could not be asked.",
+                },
+            },
+            required=["request_id", "intent", "citations", "facets", "truncated", "left_out", "notes"],
+        )
+
+    async def read(self, client: AsyncCorpusClient, arguments: Mapping[str, Any], record: CallRecord) -> ToolAnswer:
+        """Searches, and answers with evidence and its citations."""
+        result = await client.search(
+            ALIASES[self.collection],
+            arguments["query"],
+            limit=arguments.get("limit", DEFAULT_LIMIT),
+            exclude=arguments.get("exclude") or (),
+            token_budget=arguments.get("token_budget", DEFAULT_TOKEN_BUDGET),
+            request_id=record.request_id,
+            **{name: arguments.get(name) for name in self.filters},
+        )
+        record.intent, record.mode, record.hits = result.intent.name, result.intent.mode, len(result.hits)
+        record.stages = result.trace.get("stages_ms", {})
+        # Evidence is arithmetic over texts: on the event loop it would hold up every other call, and the probes.
+        return await asyncio.to_thread(lambda: ToolAnswer(result.evidence(), _structured(result)))
+
+
+def _structured(result: SearchResult) -> dict[str, Any]:
+    block = result.evidence_block()
+    return {
+        "request_id": result.request_id,
+        "intent": {"name": result.intent.name, "mode": result.intent.mode, "reason": result.intent.reason},
+        "citations": [dict(citation) for citation in block.citations],
+        "facets": {name: dict(counts) for name, counts in result.facets.items()},
+        "truncated": block.truncated,
+        "left_out": list(block.left_out),
+        "notes": list(block.notes),
+    }
+
+
+_AREA: Final = "Narrow to one product. Leave out when unsure: the product that the question names is preferred anyway."
+
+SEARCH_TOOLS: Final = (
+    SearchTool(
+        name="search_kubeflow_docs",
+        collection="docs",
+        subject="documentation",
+        choose_for="how and what is meant to happen",
+        title="Search Kubeflow documentation",
+        description=(
+            "Search the official documentation and release notes of Kubeflow and KServe: concepts, how-to guides, "
+            "installation, upgrades, release dates and the component versions of each release. "
+            "Not for error messages or failing pods (use search_github_issues), and not for defaults, fields or "
+            "constants of an API (use search_kubeflow_code). "
+            "Returns text evidence labelled [c1], [c2], ... without links; cite by label."
+        ),
+        filters={
+            "product_area": _AREA,
+            "version": "Narrow to one release, such as 1.10 or 26.03, or to an API major, such as v1.",
+        },
+    ),
+    SearchTool(
+        name="search_github_issues",
+        collection="issues",
+        subject="issue threads",
+        choose_for="a failure or an error string",
+        title="Search Kubeflow issue threads",
+        description=(
+            "Search GitHub issue threads of the Kubeflow projects, each with its symptom and its resolution: error "
+            "messages, stack traces, pods that do not start, regressions, known bugs and their workarounds. Paste the "
+            "error string as it is. "
+            "Not for how a feature is meant to be used (use search_kubeflow_docs), and not for what the code does "
+            "(use search_kubeflow_code). "
+            "Returns text evidence labelled [c1], [c2], ... without links; cite by label."
+        ),
+        filters={
+            "product_area": _AREA,
+            "state": "Narrow to open or closed threads. Closed threads that hold a fix come first anyway.",
+        },
+    ),
+    SearchTool(
+        name="search_kubeflow_code",
+        collection="code",
+        subject="code and manifests",
+        choose_for="a default, a field or a behaviour of a controller",
+        title="Search Kubeflow code and manifests",
+        description=(
+            "Search source symbols (Go, Python, TypeScript), Kubernetes manifests, ConfigMaps and CRD schemas of the "
+            "Kubeflow projects: default values, field names and their types, constants, environment variables, what "
+            "a controller does and what a condition means. "
+            "Not for guides (use search_kubeflow_docs), and not for reported failures (use search_github_issues). "
+            "Returns text evidence labelled [c1], [c2], ... without links; cite by label."
+        ),
+        filters={
+            "product_area": _AREA,
+            "kind": "Narrow to a Kubernetes kind (InferenceService, ConfigMap) or a symbol kind (function, type).",
+        },
+    ),
+)
