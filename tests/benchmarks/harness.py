@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -135,21 +134,19 @@ def html(report: Report) -> str:
 
 def plot(row: Row) -> str:
     """Returns the curve of a row as inline SVG."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 3))
-    axes = figure.add_subplot()
-    axes.plot(*zip(*row.points, strict=True), marker="o")
-    axes.set_title(row.name)
-    axes.set_ylabel(row.unit)
-    axes.set_ylim(bottom=0)
-    buffer = StringIO()
-    figure.savefig(buffer, format="svg", bbox_inches="tight")
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
+    width, height = 560, 220
+    most_x, most_y = (max(axis) or 1 for axis in zip(*row.points, strict=True))
+    spots = [(60 + width * x / most_x, 30 + height * (1 - y / most_y)) for x, y in row.points]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
+    labels = "".join(
+        f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3'/><text x='{x:.1f}' y='{y - 8:.1f}'>{value:,.4g}</text>"
+        f"<text x='{x:.1f}' y='{height + 50}'>{at:,.4g}</text>"
+        for (x, y), (at, value) in zip(spots, row.points, strict=True)
+    )
+    return (
+        f"<h2>{escape(row.name)} ({escape(row.unit)})</h2><svg width='{width + 120}' height='{height + 60}' "
+        f"font-size='11' text-anchor='middle'><polyline points='{line}' fill='none' stroke='#2a6f97'/>{labels}</svg>"
+    )
 
 
 def seconds_of(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:

@@ -23,6 +23,16 @@ def test_the_page_shows_every_miss_escaped_and_needs_no_network() -> None:
     assert not [link for link in ("src=", "<script", "@import", "<link") if link in page]
 
 
+def test_the_chart_has_a_bar_per_metric_and_says_where_a_metric_is_missing() -> None:
+    kind = Question("q3", "?", "docs", "<kind>", {"r/r:a": 3})
+
+    page = to_html("run", [Answer(kind, (("r/r:a",),))])
+
+    chart = page[page.index("<svg") : page.index("</svg>")]
+    assert chart.count('class="track"') == 4
+    assert "&lt;kind&gt;" in chart and ">1.000<" in chart and ">none<" in chart
+
+
 def test_a_page_without_misses_says_so() -> None:
     assert "<p>None.</p>" in to_html("run", [FOUND])
 

@@ -82,5 +82,6 @@ def test_the_wheel_is_built_as_the_image_builds_it_and_holds_its_data(tmp_path: 
     )
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"kubeflow_corpus/sources/catalogue.yaml", "kubeflow_corpus/query/citation.schema.json"} <= set(names)
+    data = {"sources/catalogue.yaml", "query/citation.schema.json", "reports/templates/base.html"}
+    assert {f"kubeflow_corpus/{name}" for name in data} <= set(names)
     assert {name.split("/")[0].split("-")[0] for name in names} == {"kubeflow_corpus", "pipelines"}
