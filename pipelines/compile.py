@@ -1,4 +1,4 @@
-"""``python -m pipelines compile``: the pipelines as KFP's YAML, for a cluster."""
+"""``kubeflow-corpus compile``: the pipelines as KFP's YAML, for a cluster."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""``python -m pipelines run``: a pipeline on this machine, or what it would do."""
+"""``kubeflow-corpus run``: a pipeline on this machine, or what it would do."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""``python -m pipelines schedule``: makes the recurring runs of a cluster what a YAML file says.
+"""``kubeflow-corpus schedule``: makes the recurring runs of a cluster what a YAML file says.
 
 ::
 
@@ -194,4 +194,4 @@ def _schedule(path: Path, number: int, entry: Any) -> Schedule:
 
 
 def _wrong(path: Path, problem: str) -> SettingsError:
-    return SettingsError(f"{path} {problem}", remedy="See python -m pipelines schedule in the README", path=str(path))
+    return SettingsError(f"{path} {problem}", remedy="See `kubeflow-corpus schedule` in the README", path=str(path))

@@ -1,4 +1,4 @@
-"""``python -m pipelines submit``: one run of a pipeline on a cluster."""
+"""``kubeflow-corpus submit``: one run of a pipeline on a cluster."""
 
 import argparse
 import hashlib

@@ -177,7 +177,7 @@ def test_somebody_elses_change_meanwhile_is_not_overwritten(api: Api, pod: Secre
     assert cli.main(["issuer", "rotate", "--secret", "session-keys"]) == 0
     assert api.puts == 2 and len(api.secret["data"]) == 1
     api.interfere = 99
-    with pytest.raises(KeyStoreError, match="changed by somebody else"):
+    with pytest.raises(KeyStoreError, match="changed by another writer"):
         pod.change(lambda held: {})
 
 

@@ -33,8 +33,8 @@ def test_every_setting_is_an_environment_variable() -> None:
 @pytest.mark.parametrize(
     ("environ", "problem"),
     [
-        ({"MCP_HOST": "0.0.0.0"}, "would answer anybody on 0.0.0.0"),
-        ({"MCP_HOST": "corpus.example.org"}, "would answer anybody"),
+        ({"MCP_HOST": "0.0.0.0"}, "would answer everybody on 0.0.0.0"),
+        ({"MCP_HOST": "corpus.example.org"}, "would answer everybody"),
         ({"MCP_AUTH_JWKS_URL": "https://x"}, "without MCP_AUTH_ISSUER"),
         ({**JWT, "MCP_AUTH_TOKEN": "x"}, "are both set"),
         ({"MCP_VISIBILITY_CLAIM": "groups"}, "no token carries claims"),

@@ -389,8 +389,8 @@ def wrong(content: str = PAGE, title: str = "GPU quota", collection: str = "docs
         (wrong(origin="javascript:alert(1)"), "metadata.origin: it begins like an address of an unknown kind"),
         (wrong(origin="  JavaScript: alert(1)"), "metadata.origin: it begins like an address of an unknown kind"),
         (wrong(origin="data:text/html,x"), "metadata.origin: it begins like an address"),
-        (wrong(origin="https://"), "metadata.origin: it is no http(s) address"),
-        (wrong(origin="https://a b.example"), "metadata.origin: it is no http(s) address"),
+        (wrong(origin="https://"), "metadata.origin: it is not an http(s) address"),
+        (wrong(origin="https://a b.example"), "metadata.origin: it is not an http(s) address"),
         (wrong(origin="https://user:secret@example.org/x"), "metadata.origin: it holds a user name or a password"),
         (wrong(origin="java\tscript:x"), "metadata.origin: it holds control characters"),
         (wrong(origin=" "), "metadata.origin: it is empty"),
@@ -408,7 +408,7 @@ def wrong(content: str = PAGE, title: str = "GPU quota", collection: str = "docs
         (wrong(collection="code"), "metadata: 'path' is a required property of code"),
         (wrong(product_area=["zeppelins"]), "metadata.product_area.0:"),
         (wrong(version=["; drop"]), "metadata.version.0:"),
-        (wrong(updated_at="yesterday"), "metadata.updated_at: it is no date"),
+        (wrong(updated_at="yesterday"), "metadata.updated_at: it is not a date"),
         (wrong(visibility="~deleted"), "metadata.visibility:"),
     ],
 )
@@ -423,10 +423,10 @@ def test_what_cannot_be_a_document_is_refused_by_name(place: Corpus, arguments: 
 @pytest.mark.parametrize(
     ("collection", "content", "problem"),
     [
-        ("issues", "{", "content: it begins like JSON and is none"),
-        ("issues", '{"a": ' + "[" * 50_000, "content: it begins like JSON and is none"),
+        ("issues", "{", "content: it begins like JSON and is not valid JSON"),
+        ("issues", '{"a": ' + "[" * 50_000, "content: it begins like JSON and is not valid JSON"),
         ("issues", "{}", "content: the thread has no text body"),
-        ("issues", '{"body": "x", "comments": [7]}', "content: a comment of the thread is no object"),
+        ("issues", '{"body": "x", "comments": [7]}', "content: a comment of the thread is not an object"),
         ("issues", '{"body": "x", "comments": 7}', "content: the thread has no text body"),
         ("issues", '{"body": "x", "number": "9' + "9" * 5_000 + '"}', "content: nothing can be made of it"),
         ("issues", '{"body": "x", "created_at": "' + "9" * 500 + '"}', "content: its created_at does not fit"),

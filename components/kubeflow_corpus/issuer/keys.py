@@ -1,4 +1,4 @@
-"""Signing keys: their names, which one signs, which are published, and when they come and go.
+"""Signing keys: their names, which one signs, which are published, and when they are made and dropped.
 
 A key's name is its age: ``20261130T120000Z-1f3a9c``. So every replica that sees the same folder or Secret decides the
 same, with no state of its own.
@@ -48,7 +48,7 @@ def made_at(name: str) -> float:
     """Returns when a key was made, in seconds since 1970.
 
     Raises:
-        SettingsError: The name says nothing about its age.
+        SettingsError: The name does not contain a time.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -76,7 +76,7 @@ def read_key(name: str, pem: bytes) -> Key:
     """Reads a key.
 
     Raises:
-        SettingsError: It is no P-256 private key, or its name is wrong. The message does not hold the key.
+        SettingsError: It is not a P-256 private key, or its name is wrong. The message does not contain the key.
     """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -88,9 +88,9 @@ def read_key(name: str, pem: bytes) -> Key:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         private = None
     if not isinstance(private, ec.EllipticCurvePrivateKey) or private.curve.name != "secp256r1":
-        # Without the cause: parsers of keys like to quote what they could not read.
+        # Without the cause: parsers of keys often quote what they could not read.
         raise SettingsError(
-            f"The session key {name!r} is no P-256 private key in PEM",
+            f"The session key {name!r} is not a P-256 private key in PEM",
             remedy="Run `kubeflow-corpus issuer rotate` after removing it",
         ) from None
     return Key(name, private)
@@ -139,7 +139,7 @@ def _base64url(number: int) -> str:
 
 
 def rotated(stored: Mapping[str, bytes], now: float, settings: IssuerSettings) -> dict[str, bytes]:
-    """Returns what should be stored: a new key when it is time, and none that no session can need any more.
+    """Returns what should be stored: a new key when it is time, without the keys that no session needs any more.
 
     Args:
         stored: File name to PEM.

@@ -1,4 +1,4 @@
-"""Where the keys are kept: a folder, or a Secret of Kubernetes."""
+"""Where the keys are stored: a folder, or a Secret of Kubernetes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FolderStore:
     folder: Path
 
     def read(self) -> dict[str, bytes]:
-        """Returns file name to PEM; a folder that does not exist holds none."""
+        """Returns file name to PEM; a folder that does not exist has none."""
         if not self.folder.is_dir():
             return {}
         try:
@@ -50,17 +50,17 @@ class FolderStore:
 
     def change(self, change: Callable[[Mapping[str, bytes]], dict[str, bytes]]) -> tuple[set[str], set[str]]:
         """Writes new keys, then removes old ones."""
-        held = self.read()
-        wanted = change(held)
+        stored = self.read()
+        wanted = change(stored)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in wanted.keys() - held.keys():
+        for name in wanted.keys() - stored.keys():
             temporary = self.folder / f".{name}.new"
             with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(wanted[name])
             temporary.rename(self.folder / name)
-        for name in held.keys() - wanted.keys():
+        for name in stored.keys() - wanted.keys():
             (self.folder / name).unlink(missing_ok=True)
-        return set(wanted) - set(held), set(held) - set(wanted)
+        return set(wanted) - set(stored), set(stored) - set(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class SecretStore:
         """Returns the store of the pod's own namespace.
 
         Raises:
-            SettingsError: This is no pod, or its ServiceAccount is not mounted.
+            SettingsError: This is not a pod, or its ServiceAccount is not mounted.
         """
         env = os.environ if environ is None else environ
         host, port = env.get("KUBERNETES_SERVICE_HOST", ""), env.get("KUBERNETES_SERVICE_PORT", "443")
@@ -106,20 +106,20 @@ class SecretStore:
         )
 
     def change(self, change: Callable[[Mapping[str, bytes]], dict[str, bytes]]) -> tuple[set[str], set[str]]:
-        """Replaces the Secret as read: where somebody else changed it meanwhile, reads it again."""
+        """Replaces the Secret; reads it again where another writer changed it in between."""
         for _ in range(_ATTEMPTS):
             secret = self._call("GET")
-            held = {name: base64.b64decode(value) for name, value in (secret.get("data") or {}).items()}
-            wanted = change(held)
-            if wanted == held:
+            stored = {name: base64.b64decode(value) for name, value in (secret.get("data") or {}).items()}
+            wanted = change(stored)
+            if wanted == stored:
                 return set(), set()
             secret["data"] = {name: base64.b64encode(value).decode() for name, value in wanted.items()}
             if self._call("PUT", secret):
-                return set(wanted) - set(held), set(held) - set(wanted)
-        raise KeyStoreError(f"The Secret {self.name!r} is changed by somebody else all the time", remedy="Try again")
+                return set(wanted) - set(stored), set(stored) - set(wanted)
+        raise KeyStoreError(f"The Secret {self.name!r} keeps being changed by another writer", remedy="Try again")
 
     def _call(self, method: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Returns the Secret; an empty object says that it was changed meanwhile."""
+        """Returns the Secret; an empty object where it was changed in between."""
         import requests
 
         url = f"{self.api}/api/v1/namespaces/{self.namespace}/secrets/{self.name}"
@@ -139,7 +139,7 @@ class SecretStore:
             raise KeyStoreError(
                 f"The Secret {self.name!r} in {self.namespace!r}: Kubernetes answers HTTP {answer.status_code}",
                 remedy="The ServiceAccount needs get and update on this one Secret, which must exist (the edge chart "
-                "makes all three)",
+                "creates all three)",
             )
         found: dict[str, Any] = answer.json()
         return found

@@ -1,4 +1,4 @@
-"""Puts the service together: the client, what its collections hold, and the state that the status resource reads.
+"""What the server needs beside its client: the known values of filters, and the reader of the status resource.
 
 Tool descriptions and the status are the same for every caller, so they are made of public rows only.
 """
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from kubeflow_corpus.query.client import AsyncCorpusClient
 
 LOGGER: Final = logging.getLogger("kubeflow_corpus.mcp")
-# A description that lists more values than this is not read any more.
+# Models ignore a description that lists more values than this.
 SHOWN_VALUES: Final = 40
 
 
 async def known_values(client: AsyncCorpusClient) -> dict[str, dict[str, tuple[str, ...]]]:
     """Returns, for each tool and filter, the values that public rows of the live corpus hold, the most frequent first.
 
-    A corpus that cannot be asked is no reason not to start: the descriptions then name what the project knows.
+    The server starts without a reachable corpus, too: descriptions then list the values that the project knows.
     """
     known: dict[str, dict[str, tuple[str, ...]]] = {}
     public = client.scoped(())
@@ -45,7 +45,7 @@ async def known_values(client: AsyncCorpusClient) -> dict[str, dict[str, tuple[s
 
 
 class StatusReader:
-    """Reads the state of the collections over a connection of its own, opened when it is first asked."""
+    """Reads the state of the collections over a connection of its own, opened at the first call."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

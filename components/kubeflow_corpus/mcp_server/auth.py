@@ -1,4 +1,4 @@
-"""Who calls: static bearer tokens, and JWTs verified against the issuer's published keys."""
+"""Authentication of callers: static bearer tokens, and JWTs verified against the issuer's published keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StaticTokenVerifier:
         self._scopes = scopes
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Returns who the token stands for, or None."""
+        """Returns the caller that the token identifies, or None."""
         if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self._token):
             return None
         return AccessToken(token="", client_id="static", scopes=self._scopes)
@@ -54,7 +54,7 @@ class JwtVerifier:
         self._refreshed = 0.0
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Returns who the token stands for, or None for a token that is forged, expired or meant for another."""
+        """Returns the caller that the token identifies; None if it is forged, expired or meant for another service."""
         try:
             return self._access(await self._claims(token))
         except Exception as error:
@@ -122,7 +122,7 @@ def _log_refused(error: Exception) -> None:
 
 
 def verifier(settings: ServerSettings) -> StaticTokenVerifier | JwtVerifier | None:
-    """Returns the verifier that the settings ask for; None answers anybody."""
+    """Returns the verifier that the settings ask for; None where callers need no token."""
     if settings.auth_token:
         scopes = [scope for scope in (settings.auth_scope, settings.write_scope) if scope]
         return StaticTokenVerifier(settings.auth_token.get_secret_value(), scopes)

@@ -3,7 +3,7 @@
 One origin is one document of a collection. Its citations carry the origin as their address; its source is
 `MANUAL_SOURCE`; its revision is a digest of the text. Pages are Markdown without front matter (a front matter is left
 out unread: title and metadata are arguments). Threads are Markdown, where what stands below a heading *Resolution*
-resolves them, or the JSON of a thread, of which only ``body`` is needed. Code is cut by its file name.
+resolves them, or the JSON of a thread, where only ``body`` is required. Code is cut by its file name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_FRONT_MATTER_LINES: Final = 2_000
 REPO: Final = MANUAL_SOURCE
 PAGES: Final = (".md", ".markdown", ".mdx")
 MANIFESTS: Final = (".yaml", ".yml")
-# Origins that are no address of a page, and that no browser runs.
+# Origins that are not the address of a page, and that no browser runs.
 PLACES: Final = ("s3://", "gs://", "oci://", "hdfs://", "pvc://")
 
 _FENCES: Final = ("---", "+++")
@@ -142,7 +142,7 @@ def read_written(spec: CollectionSpec, arguments: Mapping[str, Any], budget: Bud
 
 
 def checked_origin(origin: str) -> str:
-    """Returns an origin that may stand in a citation, where a widget makes a link of it.
+    """Returns an origin that is safe in a citation, where a widget makes a link of it.
 
     Raises:
         InvalidArgument: It is an address that leads elsewhere than a person would think.
@@ -156,7 +156,7 @@ def checked_origin(origin: str) -> str:
         except ValueError:
             known = False
         if not known or " " in text or "\\" in text:
-            raise _wrong("metadata.origin", "it is no http(s) address", remedy)
+            raise _wrong("metadata.origin", "it is not an http(s) address", remedy)
         if parts.username is not None or parts.password is not None:
             raise _wrong("metadata.origin", "it holds a user name or a password", "Leave them out")
     elif _SCHEME.match(text) and not text.lower().startswith(PLACES):
@@ -247,7 +247,7 @@ def _thread_json(content: str) -> dict[str, Any]:
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise _wrong("content", "it begins like JSON and is none", "Write JSON, or Markdown") from error
+        raise _wrong("content", "it begins like JSON and is not valid JSON", "Write JSON, or Markdown") from error
     return data if isinstance(data, dict) else {}
 
 
@@ -261,7 +261,7 @@ def _thread_markdown(content: str) -> dict[str, Any]:
 
 def _post(data: Any, number: int, moment: str) -> dict[str, Any]:
     if not isinstance(data, Mapping) or not isinstance(data.get("body", ""), str):
-        raise _wrong("content", "a comment of the thread is no object with a text body", "Correct it")
+        raise _wrong("content", "a comment of the thread is not an object with a text body", "Correct it")
     resolution = bool(data.get("resolution"))
     return {
         "id": number,
@@ -309,7 +309,7 @@ def _moment(text: str | None) -> str:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError) as error:
-        raise _wrong("metadata.updated_at", "it is no date", "Write it as 2026-03-31T12:00:00Z") from error
+        raise _wrong("metadata.updated_at", "it is not a date", "Write it as 2026-03-31T12:00:00Z") from error
 
 
 def _wrong(argument: str, problem: str, remedy: str) -> InvalidArgument:

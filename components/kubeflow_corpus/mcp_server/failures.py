@@ -1,4 +1,4 @@
-"""Errors as a caller may see them: a code from a closed list and a line that tells nothing of the inside."""
+"""Errors as a caller may see them: a code from a closed list and a line that reveals no internals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, LeaseHeld, QueryError, UnitNotFound
 
-# Codes of the contract. What the library knows beyond them is an inside matter: the caller can only try later.
+# Codes of the contract. Further codes of the library are internal: the caller can only try later.
 PUBLIC_CODES: Final = (
     "INVALID_ARGUMENT",
     "NOT_FOUND",
@@ -39,7 +39,7 @@ _BY_KIND: Final[dict[type[CorpusError], str]] = {
 def public_code(error: CorpusError) -> str:
     """Returns the code that a caller sees."""
     if error.code == "INVALID_ARGUMENT" and not isinstance(error, QueryError):
-        # An argument of ours, such as a text that the embedding service refuses.
+        # An argument of our own call, such as a text that the embedding service refuses.
         return "UNAVAILABLE"
     return error.code if error.code in PUBLIC_CODES else "UNAVAILABLE"
 

@@ -1,4 +1,4 @@
-"""The HTTP service around the protocol: health, metrics, host and origin checks, limits and an orderly end."""
+"""The HTTP service around the protocol: health, metrics, host and origin checks, limits and an orderly shutdown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Probe = Callable[[], Awaitable[None]]
 
 
 class Readiness:
-    """Whether the server can answer: asked of Milvus and the embeddings, and remembered for a moment."""
+    """Whether the server can answer: probes Milvus and the embeddings, and caches the result for a moment."""
 
     def __init__(self, probe: Probe, clock: Callable[[], float] = time.monotonic) -> None:
         self._probe = probe
@@ -77,7 +77,7 @@ def build_app(server: Server[Any], service: Service, readiness: Readiness) -> St
 
     async def readyz(request: Request) -> Response:
         problem = await readiness.problem()
-        # The code says what kind of thing is wrong; where it is stands in the log.
+        # The code says what kind of problem it is; the log says where.
         return JSONResponse({"ready": not problem, "code": problem or "OK"}, status_code=503 if problem else 200)
 
     async def metrics(request: Request) -> Response:
@@ -111,7 +111,7 @@ def build_app(server: Server[Any], service: Service, readiness: Readiness) -> St
 
 
 def serve(app: Starlette, service: Service, readiness: Readiness) -> None:
-    """Serves until SIGTERM or SIGINT: running calls finish, new ones are refused, and the process ends with 0."""
+    """Serves until SIGTERM or SIGINT: running calls finish, new ones are refused, and the exit code is 0."""
     settings = service.settings
     config = uvicorn.Config(
         app,
@@ -122,10 +122,10 @@ def serve(app: Starlette, service: Service, readiness: Readiness) -> None:
         server_header=False,
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=list(settings.trusted_proxies),
-        # Connections that idle or trickle do not hold the end back.
+        # Idle and slow connections do not delay the shutdown.
         timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
     )
-    # The server raises a signal again after it has ended in order; with handlers of our own that is no death.
+    # The server raises the signal again after its shutdown; with handlers of our own that does not kill the process.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     asyncio.run(_serve(uvicorn.Server(config), service, readiness))

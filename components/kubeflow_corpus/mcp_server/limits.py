@@ -1,4 +1,4 @@
-"""How much is answered at once: token buckets per client and for all, and a bounded queue before the searches."""
+"""Limits of load: token buckets per client and for all clients, and a bounded queue before the searches."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Final
 
 from kubeflow_corpus.errors import RateLimited, ShuttingDown
 
-# Clients whose buckets are remembered; the least recently seen one is forgotten first.
+# Clients whose buckets are kept; the least recently seen one is dropped first.
 MAX_CLIENTS: Final = 10_000
 
 
 class TokenBucket:
-    """A bucket that fills at `rate` tokens a second up to `capacity`.
+    """A bucket that fills at `rate` tokens per second up to `capacity`.
 
     Source: Turner, "New directions in communications (or which way to the information age?)", 1986.
     """
@@ -43,8 +43,8 @@ class RateLimiter:
     """One bucket for all callers and one for each.
 
     Args:
-        global_rate: Calls a second for all together; 0 is no limit.
-        client_rate: Calls a second for one client; 0 is no limit.
+        global_rate: Calls per second of all clients together; 0 is no limit.
+        client_rate: Calls per second of one client; 0 is no limit.
         burst: Seconds of the rate that may be used at once.
         clock: Seconds, monotonic.
     """
@@ -62,7 +62,7 @@ class RateLimiter:
         """Counts one call.
 
         Raises:
-            RateLimited: It comes too early.
+            RateLimited: The client, or all clients together, exceed their rate.
         """
         now = self._clock()
         # The client's own bucket first: one greedy caller must not use up the tokens of the others.
@@ -103,7 +103,7 @@ class Admission:
         """Waits for a slot.
 
         Raises:
-            ShuttingDown: The server stops.
+            ShuttingDown: The server is shutting down.
             RateLimited: The queue is full.
         """
         if self._closed:
@@ -121,7 +121,7 @@ class Admission:
                 self._idle.set()
 
     async def close(self, seconds: float) -> bool:
-        """Takes nothing new and waits for what runs; returns whether all of it finished in time."""
+        """Refuses new calls and waits for running ones; returns whether all of them finished in time."""
         self._closed = True
         try:
             await asyncio.wait_for(self._idle.wait(), seconds)

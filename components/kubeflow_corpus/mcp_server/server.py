@@ -94,7 +94,7 @@ def build_server(service: Service, status: StatusReader, *, local: bool = False)
 
 
 def caller_of(context: Context, settings: ServerSettings, *, local: bool = False) -> Caller:
-    """Returns who calls: by the verified token where there is one, else by address, else this process."""
+    """Returns the caller: by the verified token where there is one, else by address, else this process."""
     if local and context.request is None:
         return Caller(scopes=frozenset({settings.write_scope}), known=True)
     token = get_access_token()
@@ -103,7 +103,7 @@ def caller_of(context: Context, settings: ServerSettings, *, local: bool = False
     scopes = frozenset(token.scopes) if token else frozenset()
     if not settings.visibility_claim:
         return Caller(name=name, scopes=scopes, known=token is not None)
-    # A token without the claim sees what everybody sees: a missing right is never a wider one.
+    # A token without the claim sees public rows only: a missing claim never widens access.
     claim = (token.claims or {}).get(settings.visibility_claim) if token else None
     groups = claim if isinstance(claim, list) else [claim]
     visible = tuple(group for group in groups if isinstance(group, str) and group)

@@ -98,7 +98,7 @@ class ServerSettings(ServiceSettings):
             )
         if not self.loopback and not self.authenticated and not self.allow_anonymous:
             raise SettingsError(
-                f"The server would answer anybody on {self.host}",
+                f"The server would answer everybody on {self.host}",
                 remedy="Set MCP_AUTH_TOKEN or MCP_AUTH_JWKS_URL, or MCP_ALLOW_ANONYMOUS=true where a gateway "
                 "authenticates callers",
             )

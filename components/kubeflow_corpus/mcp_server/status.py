@@ -1,7 +1,7 @@
 """The state of the collections as every caller may see it.
 
 ``kubeflow-corpus status`` is for operators and counts everything. This counts public rows only, and leaves out what a
-run recorded over all rows, who writes and on which machine: a number or a name can tell of a document of another group.
+run recorded over all rows, who writes and on which machine: a number or a name can reveal a document of another group.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIELDS: Final = ("source", "document_id", "product_area", "updated_at")
 
 @dataclass(slots=True)
 class _Counts:
-    """What the public rows of a version are.
+    """Counts of the public rows of a version.
 
     Attributes:
         rows: Their number.
@@ -112,7 +112,7 @@ def _counted(client: MilvusClient, name: str) -> _Counts:
 
 
 def _sizes(keys: dict[str, set[int]]) -> dict[str, int]:
-    return {name: len(held) for name, held in sorted(keys.items())}
+    return {name: len(found) for name, found in sorted(keys.items())}
 
 
 def _sources(live: Version, counts: _Counts) -> dict[str, dict[str, str]]:
@@ -120,7 +120,7 @@ def _sources(live: Version, counts: _Counts) -> dict[str, dict[str, str]]:
     return {
         source: {"head": head, "fetched_at": fetched.get(source, ""), "cursor": cursors.get(source, "")}
         for source, head in sorted(heads.items())
-        # A source of which no row is public is not named.
+        # A source without a public row is not named.
         if source in counts.documents
     }
 

@@ -99,7 +99,12 @@ class DocumentWriter:
             texts = [chunk.embedding_text for chunk in written.chunks]
             vectors = embedder.embed(texts, timeout=EMBEDDING_SECONDS)
             change = write_document(
-                place, written.document_id, written.rows, vectors, identity, lambda held: _check_group(held, groups)
+                place,
+                written.document_id,
+                written.rows,
+                vectors,
+                identity,
+                lambda visibility: _check_group(visibility, groups),
             )
         return WriteResult(
             change.action,

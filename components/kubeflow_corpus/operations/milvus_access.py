@@ -173,16 +173,16 @@ def _ensure_role(client: MilvusClient, database: str, user: MilvusUser) -> Itera
     if user.role not in client.list_roles():
         client.create_role(user.role)
         yield f"role {user.role}: created"
-    held = {
+    granted = {
         (grant["privilege"], grant.get("object_name", ANY_COLLECTION), grant.get("db_name", database))
         # In every database: a privilege in another one must be revoked too.
         for grant in client.describe_role(user.role, db_name="*").get("privileges", ())
     }
     wanted = {(privilege, ANY_COLLECTION, database) for privilege in user.privileges}
-    for privilege, collection, where in sorted(wanted - held):
+    for privilege, collection, where in sorted(wanted - granted):
         client.grant_privilege_v2(user.role, privilege, collection, db_name=where)
         yield f"role {user.role}: granted {privilege}"
-    for privilege, collection, where in sorted(held - wanted):
+    for privilege, collection, where in sorted(granted - wanted):
         client.revoke_privilege_v2(user.role, privilege, collection, db_name=where)
         yield f"role {user.role}: revoked {privilege} on {where}.{collection}"
 

@@ -20,7 +20,7 @@ class CallRecord:
     """What one call leaves in the log and the metrics.
 
     Attributes:
-        tool: Name of the tool; ``unknown`` where there is none of the name that was called.
+        tool: Name of the tool; ``unknown`` where no tool has the name that was called.
         request_id: Id of the call.
         code: How it ended: ``OK`` or the code of an error.
         intent: What the router took the question for.
