@@ -1,4 +1,4 @@
-"""Reports of an evaluation: an HTML page for people, JUnit XML for CI systems."""
+"""The reports of an evaluation for people and CI: one HTML page that opens offline, and JUnit XML."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _mean(summary: Mapping[str, Interval], metric: str) -> float | None:
 
 
 def to_junit(answers: Sequence[Answer]) -> str:
-    """Returns one test case per question: it fails where `problems` finds any."""
+    """Returns one test case per question; it fails if `problems` names any."""
     failed = {answer.question.id for answer in misses(answers)}
     suite = ElementTree.Element(
         "testsuite", name="retrieval", tests=str(len(answers)), failures=str(len(failed)), errors="0", skipped="0"
@@ -73,7 +73,7 @@ def to_junit(answers: Sequence[Answer]) -> str:
 
 
 def explain(answer: Answer) -> str:
-    """Returns one line that says what is wrong with an answer, and the ranks of the expected one."""
+    """Returns one line that says what is wrong with an answer, and the rank of the right one."""
     return "; ".join(problems(answer))
 
 

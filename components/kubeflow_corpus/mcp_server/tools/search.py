@@ -117,7 +117,7 @@ class SearchTool(ReadTool):
             exclude=arguments.get("exclude") or (),
             token_budget=arguments.get("token_budget", DEFAULT_TOKEN_BUDGET),
             request_id=record.request_id,
-            **{name: arguments.get(name) for name in self.filters},
+            **{name: arguments[name] for name in self.filters if name in arguments},
         )
         record.intent, record.mode, record.hits = result.intent.name, result.intent.mode, len(result.hits)
         record.stages = result.trace.get("stages_ms", {})
