@@ -6,17 +6,7 @@ that a merge brings in (twenty lines of ``<<: [*a, *a]`` make a million).
 
 from __future__ import annotations
 
-from typing import Final
-
-from ruamel.yaml.cyaml import CBaseLoader
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    MappingEndEvent,
-    MappingStartEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
+from typing import Any, Final
 
 # Front matter and site settings reach 6 levels and hold no alias at all.
 MAX_DEPTH: Final = 40
@@ -29,6 +19,16 @@ def is_plain(text: str) -> bool:
     Args:
         text: One YAML document.
     """
+    from ruamel.yaml.cyaml import CBaseLoader
+    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.events import (
+        AliasEvent,
+        MappingEndEvent,
+        MappingStartEvent,
+        SequenceEndEvent,
+        SequenceStartEvent,
+    )
+
     depth = aliases = 0
     try:
         parser = CBaseLoader(text)
@@ -45,3 +45,20 @@ def is_plain(text: str) -> bool:
     except (YAMLError, ValueError, RecursionError):
         return False
     return True
+
+
+def load_plain(text: str) -> Any:
+    """Reads a YAML document that somebody else wrote.
+
+    Raises:
+        ValueError: It is not YAML, or not plain (`is_plain`).
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    if not is_plain(text):
+        raise ValueError("the text is not plain YAML")
+    try:
+        return YAML(typ="safe").load(text)
+    except YAMLError as error:
+        raise ValueError("the text is not YAML") from error

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from kubeflow_corpus.errors import SourceError, UnknownRef
 from kubeflow_corpus.records import Document, Skip
-from kubeflow_corpus.sources.catalogue import Site, Source, load_catalogue
+from kubeflow_corpus.sites.base import Site
+from kubeflow_corpus.sources.catalogue import Source, load_catalogue
 from kubeflow_corpus.sources.checkout import fetch_documents, resolve_revision
 
 from tests.sources.repositories import git, write_files

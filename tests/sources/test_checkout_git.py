@@ -11,7 +11,8 @@ import pytest
 from kubeflow_corpus.errors import RepositoryNotFound, SourceError, SourceRefused, UnknownRef
 from kubeflow_corpus.records import Document, Skip
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.sources.catalogue import PathRule, Site, Source
+from kubeflow_corpus.sites.base import Site
+from kubeflow_corpus.sources.catalogue import PathRule, Source
 from kubeflow_corpus.sources.checkout import Revision, fetch_documents, resolve_revision
 from kubeflow_corpus.sources.decoding import MAX_BYTES
 from kubeflow_corpus.sources.git.command import Limits

@@ -18,7 +18,8 @@ from kubeflow_corpus.errors import (
     UnknownRef,
 )
 from kubeflow_corpus.settings import Secret, Settings
-from kubeflow_corpus.sources.catalogue import Site, Source
+from kubeflow_corpus.sites.base import Site
+from kubeflow_corpus.sources.catalogue import Source
 from kubeflow_corpus.sources.checkout import fetch_documents, resolve_revision
 from kubeflow_corpus.sources.git.command import Limits
 

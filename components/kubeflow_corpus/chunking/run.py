@@ -73,19 +73,19 @@ def chunk_documents(
 ) -> Iterator[Chunked]:
     """Cuts the documents of a source, in order.
 
-    Documentation pages are held until all are read: a Hugo section page may hide those below it.
+    Documentation pages wait until all are read: one page may set front matter for others, and hide them by it.
 
     Args:
         documents: Documents; they are read as results are asked for.
         budget: How many tokens the embedding model reads.
         workers: Processes; 1 stays in this one.
         context: What the files of a code source say about each other, from a first pass over the same documents.
-        around: Documents that are not cut and may hand something down to those that are: section pages of a site.
+        around: Documents that are not cut and that those which are cut depend on: section pages of a site.
 
     Yields:
-        What became of each document.
+        The rows of each document, or why it has none.
     """
-    prepared = _with_cascades(documents, around)
+    prepared = _with_inheritance(documents, around)
     if workers <= 1:
         for document in prepared:
             yield chunk_document(document, budget, context)
@@ -103,7 +103,7 @@ def chunk_documents(
             yield from running.popleft().result()
 
 
-def _with_cascades(documents: Iterable[Document], around: Iterable[Document]) -> Iterator[Document]:
+def _with_inheritance(documents: Iterable[Document], around: Iterable[Document]) -> Iterator[Document]:
     pages: list[Document] = []
     for document in documents:
         if document.source_type == "docs":
@@ -111,21 +111,25 @@ def _with_cascades(documents: Iterable[Document], around: Iterable[Document]) ->
         else:
             yield document
     if pages:
-        yield from _cascaded(pages, [*pages, *(page for page in around if page.source_type == "docs")])
+        yield from _inheriting(pages, [*pages, *(page for page in around if page.source_type == "docs")])
 
 
-def _cascaded(pages: list[Document], every: list[Document]) -> Iterator[Document]:
-    from kubeflow_corpus.chunking.docs.pages import HUGO, Site, cascades
+def _inheriting(pages: list[Document], every: list[Document]) -> Iterator[Document]:
+    from kubeflow_corpus.sites.base import Site
+    from kubeflow_corpus.sites.registry import generator_named
 
-    handed = [(page.source, cascade) for page in every if Site.of(page).generator == HUGO for cascade in cascades(page)]
+    found = [
+        (page.source, inheritance)
+        for page in every
+        for inheritance in generator_named(Site.of(page).generator).inheritances(page)
+    ]
+    found.sort(key=lambda item: len(item[1].folder))
     for page in pages:
         values: dict[str, Any] = {}
-        if handed:
-            site = Site.of(page)
-            for source, cascade in sorted(handed, key=lambda item: len(item[1].folder)):
-                if source == page.source and cascade.covers(page.path, site):
-                    values.update(cascade.values)
-        yield replace(page, metadata={**page.metadata, "cascade": values}) if values else page
+        for source, inheritance in found:
+            if source == page.source and inheritance.covers(page.path):
+                values.update(inheritance.values)
+        yield replace(page, metadata={**page.metadata, "inherited": values}) if values else page
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:

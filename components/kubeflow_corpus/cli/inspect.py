@@ -71,9 +71,7 @@ def _document(path: Path, source: Source | None, catalogue: Catalogue) -> Docume
     metadata = {
         "product_area": list(source.areas(relative)),
         "version": list(source.versions(relative)),
-        "site": {}
-        if site is None
-        else {"generator": site.generator, "root": site.root, "base_url": site.base_url, "params": dict(site.params)},
+        "site": site.to_dict() if site is not None else {},
     }
     url = blob_url(source, Revision(source.ref, ""), relative)
     kind = source_type_of(source, relative)

@@ -11,12 +11,12 @@ repo           all          ``owner/name``
 url            docs, code   https, ``file://`` or a path relative to the catalogue; default ``https://github.com/<repo>``
 ref            docs, code   branch, tag or commit; default the repository's default branch. A plain folder has no refs:
                             there it may only be the full commit of which the folder is a copy (for links)
-include        docs, code   path patterns (see `globs`); default by type, see `DEFAULT_INCLUDE`
+include        docs, code   path patterns (see `globs`); default by generator or type, see `DEFAULT_INCLUDE`
 exclude        docs, code   path patterns taken out again
 product_area   all          one area, a list, or path rules ``pattern: area(s)``; the first rule that matches decides
 version        all          the same for versions; where no rule matches, the version that `ref` names, if it names one
-site           docs         ``generator`` (hugo, docusaurus), ``root`` (folder whose files become pages), ``base_url``
-                            (the address of that folder) and ``params`` (what the site's shortcodes resolve to)
+site           docs         ``generator`` (see `sites.registry`), ``root`` (folder whose files become pages),
+                            ``base_url`` (the address of that folder), ``params`` (what its shortcodes resolve to)
 ============== ============ =======================================================================================
 
 A plain ``http`` URL is accepted for loopback addresses only: over it, anybody on the way could change what is indexed.
@@ -28,20 +28,20 @@ import difflib
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, cast
 from urllib.parse import unquote, urlsplit
 
 from kubeflow_corpus.errors import CatalogueError
+from kubeflow_corpus.sites.base import Site
+from kubeflow_corpus.sites.registry import GENERATORS, generator_named
 from kubeflow_corpus.sources.globs import check_glob, compile_glob, matches_any
 from kubeflow_corpus.terms import PRODUCT_AREAS, version_precisions
 
 SourceKind = Literal["docs", "issue", "code"]
-Generator = Literal["hugo", "docusaurus"]
 
 PACKAGED: Final = Path(__file__).with_name("catalogue.yaml")
-GENERATORS: Final = ("hugo", "docusaurus")
 _COMMON: Final = ("name", "type", "repo", "product_area", "version")
 _FILES: Final = (*_COMMON, "url", "ref", "include", "exclude")
 KEYS: Final[dict[str, tuple[str, ...]]] = {"docs": (*_FILES, "site"), "code": _FILES, "issue": _COMMON}
@@ -49,9 +49,7 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {"docs": ("name", "type", "repo", 
 _REQUIRED_ALWAYS: Final = ("name", "type", "repo")
 _SITE_KEYS: Final = ("generator", "root", "base_url", "params")
 DEFAULT_INCLUDE: Final[dict[str, tuple[str, ...]]] = {
-    "docs": ("**/*.{md,mdx}",),
     "code": ("**/*.{go,py,ts,tsx,js,jsx,sh,proto,yaml,yml}", "**/Dockerfile", "**/*.Dockerfile", "**/Dockerfile.*"),
-    "issue": (),
 }
 # The writer keeps rows of this source that did not come from a catalogue.
 RESERVED_NAMES: Final = ("manual",)
@@ -74,23 +72,6 @@ class PathRule:
 
     glob: str
     values: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """The web site that a docs source becomes.
-
-    Attributes:
-        generator: ``hugo`` or ``docusaurus``.
-        root: Folder whose files become pages; empty is the root of the tree.
-        base_url: Address of that folder, with a trailing slash.
-        params: Site parameters by name, nested mappings of plain values.
-    """
-
-    generator: Generator
-    root: str
-    base_url: str
-    params: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,17 +308,19 @@ class _Reader:
             self._fail(
                 _line(mapping, "repo"), f"repo {repo!r} is not owner/name", "Write it as on GitHub: kubeflow/website"
             )
+        site = self._site(mapping) if "site" in mapping else None
+        pages = generator_named(site.generator).page_patterns if site is not None else ()
         return Source(
             name=name,
             type=cast(SourceKind, kind),
             repo=repo,
             url=self._url(mapping, repo),
             ref=self._ref(mapping),
-            include=self._globs(mapping, "include") or DEFAULT_INCLUDE[kind],
+            include=self._globs(mapping, "include") or pages or DEFAULT_INCLUDE.get(kind, ()),
             exclude=self._globs(mapping, "exclude"),
             product_area=self._rules(mapping, "product_area", self._area),
             version=self._rules(mapping, "version", self._version),
-            site=self._site(mapping) if "site" in mapping else None,
+            site=site,
         )
 
     def _name(self, mapping: Mapping[str, Any], before: Sequence[Source]) -> str:
@@ -414,8 +397,8 @@ class _Reader:
         self._known_keys(site, _SITE_KEYS, "site")
         for key in ("generator", "base_url"):
             self._require(site, key, line)
-        generator = self._choice(site, "generator", GENERATORS)
-        return Site(cast(Generator, generator), self._root(site), self._base_url(site), self._params(site))
+        generator = self._choice(site, "generator", tuple(GENERATORS))
+        return Site(generator, self._root(site), self._base_url(site), self._params(site))
 
     def _root(self, site: Mapping[str, Any]) -> str:
         root = self._text(site, "root") if site.get("root", "") != "" else ""

@@ -15,7 +15,7 @@ import re
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
@@ -30,12 +30,12 @@ from kubeflow_corpus.errors import (
 )
 from kubeflow_corpus.records import Document, Skip, SourceType
 from kubeflow_corpus.settings import DEFAULT_GITHUB_API_URL, Secret, Settings
+from kubeflow_corpus.sites.registry import generator_named
 from kubeflow_corpus.sources.catalogue import Source, refused_ref, refused_url
 from kubeflow_corpus.sources.decoding import MAX_BYTES, decode, unsafe_path
 from kubeflow_corpus.sources.folder import FolderTree, digest, fingerprint
 from kubeflow_corpus.sources.git.command import DEFAULT_LIMITS, Access, Git, Limits, authorization
 from kubeflow_corpus.sources.git.repository import Repository, make_bare, marked_generated
-from kubeflow_corpus.sources.site_params import SITE_FILES, site_params
 from kubeflow_corpus.sources.trees import Content, Entry, Tree
 
 _T = TypeVar("_T")
@@ -151,7 +151,7 @@ def _documents(
     readable = [entry for entry in entries if not entry.problem]
     attributes = [entry for entry in extras if entry.path.endswith(_ATTRIBUTE_FILE)][:_MAX_ATTRIBUTE_FILES]
     generated = tree.generated(attributes, [entry.path for entry in readable]) if source.type == "code" else set()
-    site = _site(source, tree, [entry for entry in extras if entry.path in SITE_FILES])
+    site = _site(source, tree, extras)
     contents = tree.contents((entry, MAX_BYTES[source_type_of(source, entry.path)]) for entry in readable)
     total = hashlib.sha256()
     for entry in entries:
@@ -178,7 +178,7 @@ def _selection(source: Source, tree: Tree) -> tuple[list[Entry], list[Entry]]:
         if _is_extra(source, entry):
             extras.append(entry)
     folders = {parent for entry in wanted for parent in _folders(entry.path)}
-    near = [entry for entry in extras if entry.path in SITE_FILES or _parent(entry.path) in folders]
+    near = [entry for entry in extras if source.type == "docs" or _parent(entry.path) in folders]
     return sorted(wanted, key=lambda entry: entry.path), sorted(near, key=lambda entry: entry.path)
 
 
@@ -197,17 +197,18 @@ def _is_extra(source: Source, entry: Entry) -> bool:
         return False
     if source.type == "code":
         return entry.path == _ATTRIBUTE_FILE or entry.path.endswith(f"/{_ATTRIBUTE_FILE}")
-    return source.site is not None and source.site.generator == "hugo" and entry.path in SITE_FILES
-
-
-def _site(source: Source, tree: Tree, files: list[Entry]) -> dict[str, Any]:
-    if source.site is None:
-        return {}
-    found = tree.contents((entry, _SITE_FILE_BYTES) for entry in files)
-    params = site_params({content.entry.path: content.data for content in found if not content.problem})
     site = source.site
-    merged = {**params, **site.params}
-    return {"generator": site.generator, "root": site.root, "base_url": site.base_url, "params": merged}
+    return site is not None and generator_named(site.generator).is_config(entry.path, site)
+
+
+def _site(source: Source, tree: Tree, config: list[Entry]) -> dict[str, Any]:
+    site = source.site
+    if site is None:
+        return {}
+    found = tree.contents((entry, _SITE_FILE_BYTES) for entry in config)
+    files = {content.entry.path: content.data for content in found if not content.problem}
+    params = generator_named(site.generator).read_config(files, site)
+    return replace(site, params={**params, **site.params}).to_dict()
 
 
 def _document(

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NoReturn
 
 from kubeflow_corpus.errors import InvalidArgument
+from kubeflow_corpus.sites.registry import generator_named
 from kubeflow_corpus.sources.catalogue import Catalogue
 from kubeflow_corpus.sources.decoding import unsafe_path
 from kubeflow_corpus.sources.github.crawl import MAX_NUMBER
@@ -22,7 +23,6 @@ MAX_NAMED_BYTES: Final = 64_000
 _SHOWN: Final = 200
 _FORM: Final = "Write SOURCE:PATH with the path from the root of the repository, or SOURCE:NUMBER for an issue thread"
 _WHOLE: Final = "Name each document, or read the whole source (--source NAME, parameter sources)"
-_SECTION_PAGE: Final = "_index.md"
 
 
 def named_documents(
@@ -90,14 +90,9 @@ def parse_named(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def section_pages(paths: Collection[str], generator: str) -> frozenset[str]:
-    """Returns the section pages above documents of a Hugo site: what they hand down is part of the rows below them."""
-    if generator != "hugo":
-        return frozenset()
-    found = set()
-    for path in paths:
-        folders = path.split("/")[:-1]
-        found |= {"/".join([*folders[:depth], _SECTION_PAGE]) for depth in range(len(folders) + 1)}
-    return frozenset(found - set(paths))
+    """Returns the other pages of a site that may set front matter for documents: it is part of their rows."""
+    above = generator_named(generator).inheritance_pages
+    return frozenset(page for path in paths for page in above(path)).difference(paths)
 
 
 def _check_path(word: str, path: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from textwrap import dedent
 from typing import Final
 
-from kubeflow_corpus.chunking.docs.page_lines import LABEL
+from kubeflow_corpus.sites.page_lines import LABEL
 from kubeflow_corpus.tokens import TokenCounter
 
 # A row's text stays under the byte limit of its field even if every character takes four bytes.

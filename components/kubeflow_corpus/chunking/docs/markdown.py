@@ -1,8 +1,8 @@
-"""Documentation pages of Hugo and Docusaurus sites: one unit a section, with the address that the site gives it.
+"""Documentation pages in Markdown: one unit per section, with the address that its site gives it.
 
-A page goes through five steps, each in its own module: its front matter and address (`pages`), its generator's markup
-(`shortcodes`, `mdx`), Markdown and HTML as readable blocks (`rendering`, `html_text`), blocks under headings
-(`sections`) and sections as rows of the token budget (`blocks`). The lines of every row, and those that were removed
+A page goes through four steps, each in its own module: what its site's generator knows of it and makes of its markup
+(`sites`), Markdown and HTML as readable blocks (`rendering`, `html_text`), blocks under headings (`sections`) and
+sections as rows of the token budget (`blocks`). The lines of every row, and those that were removed
 and why, partition the page; only the rows of one line that is longer than a row share it.
 """
 
@@ -17,25 +17,15 @@ from typing import Final
 from urllib.parse import quote
 
 from kubeflow_corpus.chunking.compose import SEPARATOR, Budget, Header, fit_bytes, framed, search_text
-from kubeflow_corpus.chunking.docs.anchors import Anchors, DocusaurusAnchors, HugoAnchors
 from kubeflow_corpus.chunking.docs.blocks import Block, Row, counted, pack
-from kubeflow_corpus.chunking.docs.mdx import rewrite_mdx
-from kubeflow_corpus.chunking.docs.page_lines import Rewritten, clean_lines
-from kubeflow_corpus.chunking.docs.pages import (
-    DOCUSAURUS,
-    HUGO,
-    FrontMatter,
-    Site,
-    hidden_reason,
-    page_url,
-    page_versions,
-    read_front_matter,
-)
-from kubeflow_corpus.chunking.docs.releases import Releases, read_releases
+from kubeflow_corpus.chunking.docs.releases import Releases, page_versions, read_releases
 from kubeflow_corpus.chunking.docs.rendering import render
 from kubeflow_corpus.chunking.docs.sections import Outline, Section, joined, outline
-from kubeflow_corpus.chunking.docs.shortcodes import rewrite_shortcodes
 from kubeflow_corpus.records import Chunk, Chunked, Document, Removed, Skip, seal
+from kubeflow_corpus.sites.base import Page, SiteGenerator, page_address
+from kubeflow_corpus.sites.front_matter import FrontMatter
+from kubeflow_corpus.sites.registry import generator_named
+from kubeflow_corpus.text_lines import is_blank
 
 # Limits of the collections' fields, in bytes of UTF-8.
 _MAX_ID_BYTES: Final = 1_024
@@ -44,13 +34,13 @@ _ANCHOR_SAFE: Final = "-._~!$&'()*+,;=:@/?"
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class _Shared:
     """What all rows of a page share."""
 
     document: Document
     title: str
     url: str
-    docusaurus: bool
+    title_has_anchor: bool
     versions: tuple[str, ...]
     releases: Releases
 
@@ -63,47 +53,35 @@ def chunk(document: Document, budget: Budget) -> Chunked:
             ``cascade`` (what Hugo section pages above it hand down).
         budget: What the model reads.
     """
-    lines = clean_lines(document.text)
-    if not any(line.strip() for line in lines):
+    page = Page.read(document)
+    if all(map(is_blank, page.lines)):
         return _skipped(document, "empty")
-    site = Site.of(document)
-    front = read_front_matter(lines)
-    hidden = hidden_reason(document, front, site)
+    generator = generator_named(page.site.generator)
+    hidden = generator.hidden_reason(page)
     if hidden:
         return _skipped(document, hidden)
-    body = lines[front.lines :]
-    rewritten = _rewrite(body, site)
-    page = render(
+    front = page.front
+    rewritten = generator.rewrite(page)
+    rendered = render(
         rewritten.lines,
-        _anchors(site),
-        indented_code=site.generator != DOCUSAURUS,
+        generator.anchors(page),
+        indented_code=generator.indented_code,
         math=front.flag("mathjax") or front.flag("math"),
     )
-    page.dropped = {**rewritten.reasons, **page.dropped}
-    counts = page.counts + rewritten.counts
-    sections = outline(page, front.text("title"))
-    page.dropped.update({line: "heading_without_text" for line in sections.bare})
-    page.dropped.update({line: "repeated_section" for line in sections.repeated})
+    sections = outline(rendered, front.text("title"))
+    dropped = {**rewritten.reasons, **rendered.dropped}
+    dropped |= dict.fromkeys(sections.bare, "heading_without_text") | dict.fromkeys(
+        sections.repeated, "repeated_section"
+    )
+    counts = rendered.counts + rewritten.counts
     title = fit_bytes(front.text("title") or sections.title or _stem(document.path), _MAX_TITLE_BYTES)
-    rows = _rows(document, budget, site, front, title, sections)
+    rows = _rows(page, generator, budget, title, sections)
     if not rows:
-        return _stub(document, budget, site, front, title, len(lines))
-    spans, removed = _spans(rows, lines, front.lines, page.dropped, counts)
+        return _stub(page, generator, budget, title)
+    spans, removed = _spans(rows, page.lines, front.lines, dropped, counts)
     chunks = [replace(row.chunk, start_line=start, end_line=end) for row, (start, end) in zip(rows, spans, strict=True)]
     counts["rows_sharing_a_line"] += sum(1 for one, two in zip(spans, spans[1:], strict=False) if two[0] <= one[1])
     return Chunked(tuple(seal(chunks)), tuple(removed), counts={key: value for key, value in counts.items() if value})
-
-
-def _rewrite(body: list[str], site: Site) -> Rewritten:
-    if site.generator == HUGO:
-        return rewrite_shortcodes(body, site.params)
-    if site.generator == DOCUSAURUS:
-        return rewrite_mdx(body, site.params)
-    return Rewritten(body)
-
-
-def _anchors(site: Site) -> Anchors:
-    return HugoAnchors() if site.generator == HUGO else DocusaurusAnchors()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,30 +93,32 @@ class _PlacedRow:
     end: int
 
 
-def _rows(
-    document: Document, budget: Budget, site: Site, front: FrontMatter, title: str, found: Outline
-) -> list[_PlacedRow]:
-    sections = _counted_sections(_introduced(found.sections, front, title), budget)
+def _shared(page: Page, generator: SiteGenerator, title: str, sections: Sequence[Section]) -> _Shared:
+    return _Shared(
+        page.document,
+        title,
+        page_address(generator, page),
+        generator.title_has_anchor,
+        page_versions(page),
+        read_releases(page.document.path, title, sections),
+    )
+
+
+def _rows(page: Page, generator: SiteGenerator, budget: Budget, title: str, found: Outline) -> list[_PlacedRow]:
+    sections = _counted_sections(_introduced(found.sections, page.front, title), budget)
     if not sections:
         return []
-    page = _Page(
-        document,
-        title,
-        page_url(document, front, site),
-        site.generator == DOCUSAURUS,
-        page_versions(document, front),
-        read_releases(document.path, title, sections),
-    )
+    shared = _shared(page, generator, title, sections)
     headers = budget.headers((title, _breadcrumb(section)) for section in sections)
     room = min(header.room for header in headers.values())
     rows: list[_PlacedRow] = []
     seen: Counter[str] = Counter()
-    for section in joined(sections, found.headings, room, lambda section: page.releases.section(section.path)):
+    for section in joined(sections, found.headings, room, lambda section: shared.releases.section(section.path)):
         header = headers[title, _breadcrumb(section)]
-        unit = _unit_id(document.document_id, section.anchor, seen)
+        unit = _unit_id(page.document.document_id, section.anchor, seen)
         packed = pack(counted(section.blocks, budget.counter), header.room, budget.counter)
         for number, row in enumerate(packed, start=1):
-            chunk = _chunk(page, section, unit, "" if number == 1 else str(number), row, header)
+            chunk = _chunk(shared, section, unit, "" if number == 1 else str(number), row, header)
             rows.append(_PlacedRow(chunk, section.start if number == 1 else row.start, row.end))
     return rows
 
@@ -172,7 +152,7 @@ def _unit_id(document_id: str, anchor: str, seen: Counter[str]) -> str:
     return unit if seen[unit] == 1 else f"{unit}~{seen[unit]}"
 
 
-def _chunk(page: _Page, section: Section, unit: str, view: str, row: Row, header: Header) -> Chunk:
+def _chunk(page: _Shared, section: Section, unit: str, view: str, row: Row, header: Header) -> Chunk:
     document = page.document
     breadcrumb = _breadcrumb(section)
     version, date = page.releases.section(section.path)
@@ -202,9 +182,9 @@ def _chunk(page: _Page, section: Section, unit: str, view: str, row: Row, header
     )
 
 
-def _citation(page: _Page, section: Section) -> str:
-    # Docusaurus renders level 1 without an id: unless the page names the place, the page is the closest one gets.
-    anchor = section.named if page.docusaurus and section.level == 1 else section.anchor
+def _citation(page: _Shared, section: Section) -> str:
+    # Without an anchor the page is the closest that a link gets, unless the page names the place.
+    anchor = section.anchor if page.title_has_anchor or section.level != 1 else section.named
     if not anchor:
         return page.url
     url = f"{page.url}#{quote(anchor, safe=_ANCHOR_SAFE)}"
@@ -233,7 +213,7 @@ def _spans(
         first = max(min(last, row.end + offset - 1), 0) if row.end + offset - 1 <= last else row.start + offset
         first = max(first, last + 1) if row.end + offset - 1 > last else first
         stop = min(max(row.end + offset - 1, first), len(lines) - 1)
-        while stop > first and not lines[stop].strip():
+        while stop > first and is_blank(lines[stop]):
             stop -= 1
         if first > last + 1:
             kept, gaps = _gap(range(last + 1, first), lines, reasons)
@@ -249,7 +229,7 @@ def _spans(
     removed += gaps
     outside = {line - 1 for gap in removed for line in range(gap.start_line, gap.end_line + 1)}
     for line, reason in reasons.items():
-        if line not in outside and lines[line].strip():
+        if line not in outside and not is_blank(lines[line]):
             counts[f"lines_inside_rows:{reason}"] += 1
     return spans, removed
 
@@ -263,7 +243,7 @@ def _gap(gap: range, lines: Sequence[str], reasons: dict[int, str]) -> tuple[int
     kept = 0
     removed: list[Removed] = []
     for line in gap:
-        reason = reasons.get(line) if lines[line].strip() else None
+        reason = None if is_blank(lines[line]) else reasons.get(line)
         if reason is None and not removed:
             kept = line + 1
         elif removed and (reason is None or removed[-1].reason == reason):
@@ -274,25 +254,19 @@ def _gap(gap: range, lines: Sequence[str], reasons: dict[int, str]) -> tuple[int
     return kept, removed
 
 
-def _stub(document: Document, budget: Budget, site: Site, front: FrontMatter, title: str, lines: int) -> Chunked:
+def _stub(page: Page, generator: SiteGenerator, budget: Budget, title: str) -> Chunked:
     """Makes a row of a page that is nothing but its description; without one there is nothing to find."""
-    description = front.text("description")
+    document, lines = page.document, len(page.lines)
+    description = page.front.text("description")
     if not description or description.casefold() == title.casefold():
         return _skipped(document, "no_text", "front matter and no body")
     section = Section((), "", 0, 0, (Block("paragraph", description, 0, lines),))
-    page = _Page(
-        document,
-        title,
-        page_url(document, front, site),
-        False,
-        page_versions(document, front),
-        read_releases(document.path, title, []),
-    )
+    shared = _shared(page, generator, title, [])
     header = budget.headers([(title, "")])[title, ""]
     rows = pack(counted(section.blocks, budget.counter), header.room, budget.counter)
     chunks = [
         replace(
-            _chunk(page, section, document.document_id, "" if index == 0 else str(index + 1), row, header),
+            _chunk(shared, section, document.document_id, "" if index == 0 else str(index + 1), row, header),
             start_line=1,
             end_line=lines,
         )

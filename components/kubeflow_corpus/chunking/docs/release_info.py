@@ -10,9 +10,9 @@ from datetime import date, datetime
 from typing import Any, Final
 
 from kubeflow_corpus.chunking.compose import Budget, search_text
-from kubeflow_corpus.chunking.docs.page_lines import clean_lines
 from kubeflow_corpus.chunking.docs.releases import RELEASE_NOTES, named_version
 from kubeflow_corpus.records import Chunk, Chunked, Document, Skip, seal
+from kubeflow_corpus.sites.page_lines import clean_lines
 
 # Keys that hold the day of publication, and that of the commit, in the order in which they are asked.
 PUBLISHED_KEYS: Final = ("publish_date", "published_at", "release_date", "date")

@@ -1,7 +1,8 @@
-"""Release pages: which release a section is about, when it came out and which products it lists."""
+"""Versions of pages; on release pages which release a section is about, its date and the products that it lists."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from kubeflow_corpus.chunking.docs.sections import Section
+from kubeflow_corpus.sites.base import Page
 from kubeflow_corpus.terms import version_precisions
 
 # A page is about releases where its path looks like one of these and its title, file or headings name a version.
@@ -54,6 +56,10 @@ _ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WORD_DATE: Final = re.compile(
     r"([A-Z][a-z]+)\.? (\d{1,2})(?:st|nd|rd|th)?,? (\d{4})|(\d{1,2}) ([A-Z][a-z]+),? (\d{4})"
 )
+
+
+# A folder that is a version: legacy-v1, v2, version-0.15.
+_VERSION_FOLDER: Final = re.compile(r"^(?:(?:legacy|kfp|sdk)-)?(v\d+)$|^(?:version-|v)(\d+(?:\.\d+)+)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,18 @@ def read_releases(path: str, title: str, sections: Sequence[Section]) -> Release
     )
     areas = tuple(area for area, pattern in LISTED_PRODUCTS if pattern.search(listed))
     return Releases(RELEASE_NOTES, version, areas, dates)
+
+
+def page_versions(page: Page) -> tuple[str, ...]:
+    """Returns the versions of a whole page: the catalogue's, its front matter's and its folder's."""
+    listed = [str(version) for version in page.document.metadata.get("version") or ()]
+    own = page.front.data.get("version")
+    listed += [str(item) for item in own] if isinstance(own, list) else [page.front.text("version")]
+    for folder in posixpath.dirname(page.document.path).split("/"):
+        match = _VERSION_FOLDER.match(folder)
+        if match is not None:
+            listed.append(match.group(1) or match.group(2))
+    return tuple(dict.fromkeys(precise for version in listed if version for precise in version_precisions(version)))
 
 
 def named_version(text: str) -> tuple[str, ...]:

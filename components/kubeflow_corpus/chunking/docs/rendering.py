@@ -1,7 +1,7 @@
 """Markdown as blocks of readable text: markdown-it-py reads the structure, this module writes what a reader sees.
 
 Link targets are left out (the words of a link stay, its address is no evidence), and so are emphasis marks; code,
-identifiers and table cells stay as they are. Hugo and Docusaurus markup was rewritten before (`shortcodes`, `mdx`).
+identifiers and table cells stay as they are. The markup of the site generator was rewritten before (`sites`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from kubeflow_corpus.chunking.docs.anchors import Anchor, Anchors, HeadingSource
 from kubeflow_corpus.chunking.docs.blocks import Block, moved, shifted
 from kubeflow_corpus.chunking.docs.html_text import KNOWN_TAGS, VOID_TAGS, hides, html_blocks
-from kubeflow_corpus.chunking.docs.page_lines import LABEL
+from kubeflow_corpus.sites.anchors import Anchor, Anchors, HeadingSource
+from kubeflow_corpus.sites.page_lines import LABEL
 
 # Longer inline text is no prose: it stays as it is.
 _MAX_INLINE: Final = 20_000
@@ -61,7 +61,7 @@ class Heading:
 
 
 @dataclass(slots=True)
-class Page:
+class Rendered:
     """A page's body as headings and blocks, in document order.
 
     Attributes:
@@ -90,7 +90,7 @@ def _parser(indented_code: bool, math: bool) -> MarkdownIt:
     return parser
 
 
-def render(lines: Sequence[str], anchors: Anchors, *, indented_code: bool, math: bool) -> Page:
+def render(lines: Sequence[str], anchors: Anchors, *, indented_code: bool, math: bool) -> Rendered:
     """Reads a body that was rewritten to Markdown and HTML.
 
     Args:
@@ -102,7 +102,7 @@ def render(lines: Sequence[str], anchors: Anchors, *, indented_code: bool, math:
     parser = _parser(indented_code, math)
     environment: dict[str, Any] = {}
     tokens = parser.parse("\n".join(lines), environment)
-    page = Page()
+    page = Rendered()
     writer = _Writer(parser, environment, anchors, lines, page)
     writer.write(tokens)
     for reference in [*environment.get("references", {}).values(), *environment.get("duplicate_refs", [])]:
@@ -112,7 +112,7 @@ def render(lines: Sequence[str], anchors: Anchors, *, indented_code: bool, math:
     return page
 
 
-def _add_unread(page: Page, lines: Sequence[str], read: list[bool]) -> None:
+def _add_unread(page: Rendered, lines: Sequence[str], read: list[bool]) -> None:
     """Adds as they are the lines that the parser gave up on (nesting beyond its limit)."""
     found = False
     index = 0
@@ -131,7 +131,12 @@ def _add_unread(page: Page, lines: Sequence[str], read: list[bool]) -> None:
 
 class _Writer:
     def __init__(
-        self, parser: MarkdownIt, environment: dict[str, Any], anchors: Anchors, lines: Sequence[str], page: Page
+        self,
+        parser: MarkdownIt,
+        environment: dict[str, Any],
+        anchors: Anchors,
+        lines: Sequence[str],
+        page: Rendered,
     ) -> None:
         self._parser = parser
         self._environment = environment

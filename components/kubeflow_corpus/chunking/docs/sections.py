@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kubeflow_corpus.chunking.docs.blocks import Block
-from kubeflow_corpus.chunking.docs.rendering import Heading, Page
+from kubeflow_corpus.chunking.docs.rendering import Heading, Rendered
 
 # A section with fewer tokens joins its neighbour under the same parent.
 TINY_TOKENS: Final = 40
@@ -71,7 +71,7 @@ class Outline:
     repeated: list[int] = field(default_factory=list)
 
 
-def outline(page: Page, title: str) -> Outline:
+def outline(page: Rendered, title: str) -> Outline:
     """Returns the sections of a page.
 
     A first heading of level 1 with nothing before it is the page's title, unless its front matter gives another one:

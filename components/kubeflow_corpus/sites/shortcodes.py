@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubeflow_corpus.chunking.docs.page_lines import Rewritten, blank_start, padded, starts_line
+from kubeflow_corpus.sites.page_lines import Rewritten, blank_start, padded, starts_line
 
 # A tag ends at its first closing delimiter; a longer one is text that happens to look like a tag.
 _MAX_TAG: Final = 4_000

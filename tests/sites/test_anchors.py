@@ -3,7 +3,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kubeflow_corpus.chunking.docs.anchors import Anchor, DocusaurusAnchors, HeadingSource, HugoAnchors
+from kubeflow_corpus.sites.anchors import Anchor, GithubAnchors, GoldmarkAnchors, HeadingSource
 
 # Worked out by hand from hugo's markup/goldmark/autoid.go (the cases of its own test among them) and goldmark's
 # parser/atx_heading.go: letters, digits and underscores stay, spaces and hyphens become hyphens, of the source line.
@@ -41,12 +41,12 @@ DOCUSAURUS = [
 
 
 def hugo(*raws: str) -> list[str]:
-    anchors = HugoAnchors()
+    anchors = GoldmarkAnchors()
     return [anchors.next(HeadingSource(raw, raw)).id for raw in raws]
 
 
 def docusaurus(*texts: str) -> list[str]:
-    anchors = DocusaurusAnchors()
+    anchors = GithubAnchors()
     return [anchors.next(HeadingSource(text, text)).id for text in texts]
 
 
@@ -82,8 +82,8 @@ def test_docusaurus_explicit_ids_do_not_count_as_taken() -> None:
 
 
 def test_an_explicit_id_is_no_part_of_the_text() -> None:
-    assert DocusaurusAnchors().next(HeadingSource("", "Set up {#go}")) == Anchor("go", "Set up")
-    assert HugoAnchors().next(HeadingSource("Set up {#go}", "Set up {#go}")) == Anchor("go", "Set up")
+    assert GithubAnchors().next(HeadingSource("", "Set up {#go}")) == Anchor("go", "Set up")
+    assert GoldmarkAnchors().next(HeadingSource("Set up {#go}", "Set up {#go}")) == Anchor("go", "Set up")
 
 
 # What goldmark and docusaurus read at the end of a heading, as patterns: exact, and slow on a long run of blanks.
@@ -97,11 +97,11 @@ ENDINGS = st.tuples(
 @settings(deadline=None, max_examples=400)
 @given(heading=ENDINGS)
 def test_braces_are_found_from_the_end_as_the_generators_find_them(heading: str) -> None:
-    text = HugoAnchors().next(HeadingSource(heading, heading)).text
+    text = GoldmarkAnchors().next(HeadingSource(heading, heading)).text
     taken = GOLDMARK.search(heading)
     names = taken is not None and re.search(r"(?:^|[\s,])(?:#[^\s#.={},\"']|id=)", taken[1])
     assert text == (GOLDMARK.sub("", heading) if taken and (names or taken[1].lstrip().startswith(".")) else heading)
     found = REMARK.search(heading)
-    anchor = DocusaurusAnchors().next(HeadingSource(heading, heading))
+    anchor = GithubAnchors().next(HeadingSource(heading, heading))
     assert anchor.text == (heading[: found.start()] if found else heading)
     assert found is None or anchor.id == found[1]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubeflow_corpus.sites.front_matter import parse_mapping
+
 # Later files go over earlier ones, as in Hugo.
-SITE_FILES: Final = (
+CONFIG_FILES: Final = (
     *(f"{name}.{suffix}" for suffix in ("toml", "yaml", "yml", "json") for name in ("config", "hugo")),
     *(f"config/_default/{name}.{suffix}" for suffix in ("toml", "yaml", "yml", "json") for name in ("config", "hugo")),
     *(f"config/_default/params.{suffix}" for suffix in ("toml", "yaml", "yml", "json")),
@@ -17,17 +17,17 @@ _MAX_DEPTH: Final = 8
 _MAX_VALUES: Final = 10_000
 
 
-def site_params(files: Mapping[str, bytes]) -> dict[str, Any]:
+def read_params(files: Mapping[str, bytes]) -> dict[str, Any]:
     """Reads ``[params]``, and ``permalinks`` beside them, of the given configuration files.
 
     Only what a ``param`` shortcode can print is kept: text, numbers, booleans, and mappings of them. A file that does
     not parse gives nothing: its pages are still worth reading.
 
     Args:
-        files: Contents by path; names that are not in `SITE_FILES` are ignored.
+        files: Contents by path; names that are not in `CONFIG_FILES` are ignored.
     """
     params: dict[str, Any] = {}
-    for path in SITE_FILES:
+    for path in CONFIG_FILES:
         if path in files:
             config = _parse(path, files[path])
             own = config if "/params." in path else _own(config)
@@ -45,26 +45,8 @@ def _own(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse(path: str, data: bytes) -> dict[str, Any]:
     try:
-        text = data.decode("utf-8-sig")
-        if path.endswith(".toml"):
-            return tomllib.loads(text)
-        found = json.loads(text) if path.endswith(".json") else _yaml(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _yaml(text: str) -> Any:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    from kubeflow_corpus.plain_yaml import is_plain
-
-    if not is_plain(text):
-        return {}
-    try:
-        return YAML(typ="safe").load(text)
-    except YAMLError:
+        return parse_mapping(data.decode("utf-8-sig"), path.rpartition(".")[2]) or {}
+    except UnicodeDecodeError:
         return {}
 
 

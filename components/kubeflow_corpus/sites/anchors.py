@@ -54,8 +54,8 @@ class Anchors(Protocol):
 
 
 @dataclass(slots=True)
-class HugoAnchors:
-    """Anchors of one page as Hugo makes them."""
+class GoldmarkAnchors:
+    """Anchors of one page as goldmark makes them for Hugo."""
 
     _taken: set[str] = field(default_factory=set)
     # The last number that was tried for a name: all before it are taken for good.
@@ -88,8 +88,8 @@ class HugoAnchors:
 
 
 @dataclass(slots=True)
-class DocusaurusAnchors:
-    """Anchors of one page as Docusaurus makes them (and, but for explicit ids, GitHub)."""
+class GithubAnchors:
+    """Anchors of one page as GitHub makes them and, with explicit ids (``{#id}``), Docusaurus."""
 
     _seen: dict[str, int] = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from kubeflow_corpus.chunking.docs.page_lines import Rewritten, label, padded, starts_line, unfenced_runs
+from kubeflow_corpus.sites.page_lines import Rewritten, label, padded, starts_line, unfenced_runs
 
 _ESM: Final = re.compile(r"^(?:import\s+[\w*{'\"]|export\s+(?:const|let|var|function|async|class|default|\{|\*))")
 _MAX_ESM_LINES: Final = 200

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubeflow_corpus.text_lines import is_blank, split_lines
+
 _FENCE: Final = re.compile(r"^[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})([^\n]*)$")
 # Starts a label of its own (a tab, an admonition) in rewritten text: a heading to the parser, so that whatever follows
 # starts a new block, and a paragraph to a reader. No source holds it: control characters are taken out first.
@@ -33,20 +35,17 @@ class Rewritten:
     counts: Counter[str] = field(default_factory=Counter)
 
     def emptied(self, before: list[str], reason: str) -> None:
-        """Notes the lines that were text before a rewrite and are blank now."""
+        """Notes the lines that held text before a rewrite and are blank now."""
         for index, (old, new) in enumerate(zip(before, self.lines, strict=True)):
-            if old.strip() and not new.strip():
+            if is_blank(new) and not is_blank(old):
                 self.reasons.setdefault(index, reason)
 
 
 def clean_lines(text: str) -> list[str]:
-    """Returns the lines of a document, without line ends, control characters or lone surrogates."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = text.encode("utf-8", "replace").decode("utf-8").translate(_CONTROL)
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return lines
+    """Returns the lines of a page, without line ends (a lone CR is one too), control characters or lone surrogates."""
+    lines = split_lines(text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = "\n".join(lines).encode("utf-8", "replace").decode("utf-8")
+    return text.translate(_CONTROL).split("\n") if lines else []
 
 
 def fenced_lines(lines: list[str]) -> list[bool]:
