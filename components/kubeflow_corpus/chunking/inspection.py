@@ -10,10 +10,11 @@ from typing import Any
 from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.chunking.run import chunk_document
 from kubeflow_corpus.records import Document
+from kubeflow_corpus.text_lines import split_lines
 
 
 def inspect_document(document: Document, budget: Budget) -> dict[str, Any]:
-    """Cuts a document and says what became of every line of it.
+    """Cuts a document and says for every line which row carries it or which rule removed it.
 
     Args:
         document: Any document.
@@ -32,7 +33,7 @@ def inspect_document(document: Document, budget: Budget) -> dict[str, Any]:
     return {
         "document_id": document.document_id,
         "path": document.path,
-        "lines": len(document.text.splitlines()),
+        "lines": len(split_lines(document.text)),
         "budget": budget.tokens,
         "skipped": chunked.skipped.to_dict() if chunked.skipped is not None else None,
         "rows": [{**chunk.to_dict(), "tokens": count} for chunk, count in zip(chunked.chunks, tokens, strict=True)],

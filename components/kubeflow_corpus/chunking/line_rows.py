@@ -25,6 +25,7 @@ from kubeflow_corpus.chunking.compose import (
 )
 from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Removed, Skip, row_id
 from kubeflow_corpus.terms import PRODUCT_AREAS
+from kubeflow_corpus.text_lines import is_blank, split_lines
 from kubeflow_corpus.tokens import TokenCounter, WordPieceCounter
 
 # Punctuation, the underscore among it, is one token a character to a WordPiece tokenizer, and ends a word.
@@ -117,13 +118,10 @@ class SourceText:
     """
 
     def __init__(self, text: str, counter: TokenCounter) -> None:
-        text = text.removeprefix("\ufeff").replace("\0", "")
+        text = text.removeprefix("\ufeff")
         if not text.isascii():
             text = text.encode("utf-8", "replace").decode("utf-8")
-        lines = text.split("\n")
-        if lines and not lines[-1]:
-            lines.pop()
-        self.lines = [line[:-1] if line.endswith("\r") else line for line in lines]
+        self.lines = [line.replace("\0", "") for line in split_lines(text)]
         self.long = frozenset(
             index for index, line in enumerate(self.lines) if len(line) * 4 > MAX_LINE_BYTES and _too_long(line)
         )
@@ -155,15 +153,15 @@ class SourceText:
     def tight(self, start: int, end: int) -> tuple[int, int]:
         """Returns the range without the blank lines at its ends."""
         lines = self.lines
-        while end > start and not lines[end - 1].strip():
+        while end > start and is_blank(lines[end - 1]):
             end -= 1
-        while start < end and not lines[start].strip():
+        while start < end and is_blank(lines[start]):
             start += 1
         return start, end
 
     def blank(self, index: int) -> bool:
-        """Whether a line holds nothing but white space."""
-        return not self.lines[index].strip()
+        """Returns whether a line is blank."""
+        return is_blank(self.lines[index])
 
 
 def _too_long(line: str) -> bool:

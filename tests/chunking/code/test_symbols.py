@@ -6,7 +6,7 @@ from pathlib import Path
 
 import kfp
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kubeflow_corpus.chunking.code import exclusions as generated
 from kubeflow_corpus.tokens import wordpiece_counter
@@ -259,6 +259,7 @@ def test_lines_are_partitioned_however_a_real_file_is_edited(data: st.DataObject
 
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=300), st.sampled_from(["a.go", "a.py", "a.tsx", "a.sh", "a.proto", "Dockerfile", "Makefile"]))
+@example(b"a\n\0", "a.py")
 def test_arbitrary_bytes_never_raise(data: bytes, path: str) -> None:
     cut(document(path, data.decode("utf-8", "surrogateescape")))
     cut(document(path, data.decode("latin-1")))

@@ -1,7 +1,7 @@
 """What holds for every page, whatever is in it."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from kubeflow_corpus.chunking.compose import MAX_TEXT_BYTES, SPECIAL_TOKENS
 from kubeflow_corpus.chunking.docs.markdown import chunk
@@ -81,6 +81,8 @@ def test_rows_and_removals_partition_the_lines_and_fit_the_budget(text: str, gen
     text=st.text(st.one_of(st.sampled_from("#`~<>{}[]()|*-_:!\\/\"'=%&$ \n\t"), st.characters()), max_size=400),
     generator=GENERATORS,
 )
+@example(text="0\n\x1f", generator="hugo")
+@example(text="---\ntitle: T\n---\n0\n\x00", generator="")
 def test_any_text_is_cut_and_partitioned(text: str, generator: str) -> None:
     document = page(text, generator)
     assert partition_problem(document, chunk(document, budget(64))) == ""
