@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubeflow_corpus.budget import HEADER_SHARE, SEPARATOR, SPECIAL_TOKENS, Budget, Header, framed
+from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Skip
 from kubeflow_corpus.terms import distinct_identifier_parts
 
 # A chunker reads the budget of a text beside the texts that it makes.
@@ -15,13 +17,79 @@ __all__ = [
     "SPECIAL_TOKENS",
     "Budget",
     "Header",
+    "compose_row",
     "fit_bytes",
     "framed",
     "search_text",
+    "skip_document",
 ]
 
 # VARCHAR fields hold at most this many UTF-8 bytes.
 MAX_TEXT_BYTES: Final = 65_535
+
+
+def compose_row(
+    document: Document,
+    *,
+    title: str,
+    content: str,
+    embedding_text: str,
+    citation_url: str,
+    fields: Mapping[str, FieldValue],
+    section_path: str = "",
+    searched: str | None = None,
+    unit_id: str = "",
+    view: str = "",
+    lines: tuple[int, int] = (1, 1),
+    product_area: Sequence[str] | None = None,
+    version: Sequence[str] | None = None,
+) -> Chunk:
+    """Returns a row of a document, with everything that it takes from the document; `seal` gives it place and key.
+
+    Args:
+        document: The document.
+        title: Its title.
+        content: Clean evidence.
+        embedding_text: What the model reads.
+        citation_url: Where a person reads the unit.
+        fields: The collection's own fields.
+        section_path: Breadcrumb below the title.
+        searched: What BM25 reads; None is title, breadcrumb and content (`search_text`).
+        unit_id: Key of the unit; empty where the document is one unit.
+        view: Which part of the unit.
+        lines: First and last line that the row covers, from 1.
+        product_area: Products that the row speaks about; None is those of the document.
+        version: Versions that it speaks about; None is those of the document.
+    """
+    data = document.metadata
+    return Chunk(
+        document_id=document.document_id,
+        unit_id=unit_id or document.document_id,
+        view=view,
+        chunk_index=0,
+        start_line=lines[0],
+        end_line=lines[1],
+        title=title,
+        section_path=section_path,
+        content_text=content,
+        search_text=search_text(title, section_path, content) if searched is None else searched,
+        embedding_text=embedding_text,
+        citation_url=citation_url,
+        file_path=document.path,
+        repo=document.repo,
+        source=document.source,
+        source_type=document.source_type,
+        product_area=tuple((data.get("product_area") or ()) if product_area is None else product_area),
+        version=tuple((data.get("version") or ()) if version is None else version),
+        revision=document.revision,
+        updated_at=str(data.get("updated_at") or ""),
+        fields=fields,
+    )
+
+
+def skip_document(document: Document, reason: str, detail: str = "") -> Chunked:
+    """Returns the result for a document that gives no row."""
+    return Chunked(skipped=Skip(document.document_id, document.path, reason, detail))
 
 
 def search_text(title: str, section_path: str, content: str, *, identifiers: bool = True) -> str:

@@ -20,11 +20,10 @@ from kubeflow_corpus.chunking.compose import (
     SEPARATOR,
     SPECIAL_TOKENS,
     Budget,
+    compose_row,
     fit_bytes,
-    search_text,
 )
-from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Removed, Skip, row_id
-from kubeflow_corpus.terms import PRODUCT_AREAS
+from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Removed, Skip, seal
 from kubeflow_corpus.text_lines import is_blank, split_lines
 from kubeflow_corpus.tokens import TokenCounter, WordPieceCounter
 
@@ -184,10 +183,6 @@ class Rows:
         self._headers: dict[str, tuple[str, int]] = {}
         self._views: Counter[str] = Counter()
         self._units: Counter[str] = Counter()
-        areas = document.metadata.get("product_area", ())
-        self._areas = tuple(area for area in areas if area in PRODUCT_AREAS)
-        self._versions = tuple(document.metadata.get("version", ()))
-        self._updated_at = str(document.metadata.get("updated_at", ""))
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -234,32 +229,19 @@ class Rows:
         section_path = fit_bytes(section_path, _MAX_PATH_BYTES)
         content = fit_bytes(content, MAX_TEXT_BYTES)
         view = self._free_view(unit_id, view)
-        document_id, url = self.document.document_id, self.document.url
+        url = self.document.url
         self._chunks.append(
-            Chunk(
-                document_id=document_id,
-                unit_id=unit_id,
-                view=view,
-                chunk_index=len(self._chunks),
-                start_line=span[0] + 1,
-                end_line=span[1],
+            compose_row(
+                self.document,
                 title=self.title,
-                section_path=section_path,
-                content_text=content,
-                search_text=search_text(self.title, section_path, content),
+                content=content,
                 embedding_text=self._embedding_text(section_path, content, cost),
                 citation_url=fit_bytes(f"{url}#L{start + 1}-L{max(end, start + 1)}", _MAX_KEY_BYTES) if url else "",
-                file_path=self.document.path,
-                repo=self.document.repo,
-                source=self.document.source,
-                source_type=self.document.source_type,
-                product_area=self._areas,
-                version=self._versions,
-                revision=self.document.revision,
-                updated_at=self._updated_at,
                 fields={name: _fit(value) for name, value in fields.items()},
-                # No two rows of a document have the same unit and view, so this is the key that `seal` would set.
-                id=row_id(document_id, unit_id, view, content),
+                section_path=section_path,
+                unit_id=unit_id,
+                view=view,
+                lines=(span[0] + 1, span[1]),
             )
         )
 
@@ -270,7 +252,7 @@ class Rows:
         if not self._chunks:
             reason = self.removed[0].reason if self.removed else "empty"
             return Chunked(skipped=self.skip(reason), counts=dict(self.counts))
-        return Chunked(tuple(self._chunks), tuple(self.removed), counts=dict(self.counts))
+        return Chunked(tuple(seal(self._chunks)), tuple(self.removed), counts=dict(self.counts))
 
     def skip(self, reason: str, detail: str = "") -> Skip:
         """Returns the record of a document that gives no row."""

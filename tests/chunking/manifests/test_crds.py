@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kubeflow_corpus.chunking.manifests.crds import collect_context, duplicates, owner_of, resolve_duplicates
+from kubeflow_corpus.chunking.manifests.crds import collect_context, owner_of
 from kubeflow_corpus.records import Chunk
 
 from tests.chunking.code_samples import cut, sample, sample_context
@@ -110,14 +110,6 @@ def test_a_copy_gives_way_where_the_collection_holds_the_repository_that_owns_th
     assert cut(item, collect_context([item], ["kubeflow/manifests"])).chunks
     skipped = cut(item, collect_context([item], ["kubeflow/manifests", "kserve/kserve"])).skipped
     assert skipped is not None and skipped.reason == "crd_duplicate"
-
-
-def test_copies_over_all_sources_are_resolved_from_their_rows() -> None:
-    full = list(cut(sample(FULL)).chunks)
-    minimal = list(cut(sample(MINIMAL)).chunks)
-    losers = duplicates([*minimal, *full])
-    assert losers == {minimal[0].unit_id: full[0].unit_id}
-    assert list(resolve_duplicates([*minimal, *full], losers)) == full
 
 
 def test_every_spelling_of_a_field_shares_its_words_with_the_row() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.chunking.threads.resolution import find_resolution
-from kubeflow_corpus.chunking.threads.thread import chunk, named_versions, rendered_lines
+from kubeflow_corpus.chunking.threads.thread import chunk, named_versions
 from kubeflow_corpus.chunking.threads.thread_text import Thread, clean, read_thread
 from kubeflow_corpus.records import Chunk, Chunked, Document
 from kubeflow_corpus.store.rows import to_row
@@ -450,7 +450,7 @@ def test_any_thread_gives_rows_within_limits_that_account_for_every_line(
 
     chunked = chunk(given, budget)
 
-    count = len(rendered_lines(given))
+    count = len(read_thread(given.text).lines)
     held = {line for start, end in rows_and_removed(chunked) for line in range(start, end + 1)}
     assert held == set(range(1, count + 1))
     spans = sorted((row.start_line, row.end_line) for row in chunked.chunks)

@@ -81,7 +81,6 @@ class _Table:
     start: int
     in_head: bool = False
     rows: list[_Row] = field(default_factory=list)
-    caption: str = ""
 
 
 class _Repeats:

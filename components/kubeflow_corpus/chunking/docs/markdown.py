@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
-from kubeflow_corpus.chunking.compose import SEPARATOR, Budget, Header, fit_bytes, framed, search_text
+from kubeflow_corpus.chunking.compose import SEPARATOR, Budget, Header, compose_row, fit_bytes, framed, skip_document
 from kubeflow_corpus.chunking.docs.blocks import Block, Row, counted, pack
 from kubeflow_corpus.chunking.docs.releases import Releases, page_versions, read_releases
 from kubeflow_corpus.chunking.docs.rendering import render
 from kubeflow_corpus.chunking.docs.sections import Outline, Section, joined, outline
-from kubeflow_corpus.records import Chunk, Chunked, Document, Removed, Skip, seal
+from kubeflow_corpus.records import Chunk, Chunked, Document, Removed, seal
 from kubeflow_corpus.sites.base import Page, SiteGenerator, page_address
 from kubeflow_corpus.sites.front_matter import FrontMatter
 from kubeflow_corpus.sites.registry import generator_named
@@ -55,11 +55,11 @@ def chunk(document: Document, budget: Budget) -> Chunked:
     """
     page = Page.read(document)
     if all(map(is_blank, page.lines)):
-        return _skipped(document, "empty")
+        return skip_document(document, "empty")
     generator = generator_named(page.site.generator)
     hidden = generator.hidden_reason(page)
     if hidden:
-        return _skipped(document, hidden)
+        return skip_document(document, hidden)
     front = page.front
     rewritten = generator.rewrite(page)
     rendered = render(
@@ -157,28 +157,18 @@ def _chunk(page: _Shared, section: Section, unit: str, view: str, row: Row, head
     breadcrumb = _breadcrumb(section)
     version, date = page.releases.section(section.path)
     areas = (*(document.metadata.get("product_area") or ()), *page.releases.areas)
-    return Chunk(
-        document_id=document.document_id,
-        unit_id=unit,
-        view=view,
-        chunk_index=0,
-        start_line=0,
-        end_line=0,
+    return compose_row(
+        document,
         title=page.title,
-        section_path=breadcrumb,
-        content_text=row.text,
-        search_text=search_text(page.title, breadcrumb, row.text),
+        content=row.text,
         embedding_text=framed(header.text, row.text),
         citation_url=_citation(page, section),
-        file_path=document.path,
-        repo=document.repo,
-        source=document.source,
-        source_type="docs",
+        fields={"doc_type": page.releases.doc_type, "release_date": date},
+        section_path=breadcrumb,
+        unit_id=unit,
+        view=view,
         product_area=tuple(dict.fromkeys(areas)),
         version=tuple(dict.fromkeys((*version, *page.versions))),
-        revision=document.revision,
-        updated_at=str(document.metadata.get("updated_at") or ""),
-        fields={"doc_type": page.releases.doc_type, "release_date": date},
     )
 
 
@@ -259,7 +249,7 @@ def _stub(page: Page, generator: SiteGenerator, budget: Budget, title: str) -> C
     document, lines = page.document, len(page.lines)
     description = page.front.text("description")
     if not description or description.casefold() == title.casefold():
-        return _skipped(document, "no_text", "front matter and no body")
+        return skip_document(document, "no_text", "front matter and no body")
     section = Section((), "", 0, 0, (Block("paragraph", description, 0, lines),))
     shared = _shared(page, generator, title, [])
     header = budget.headers([(title, "")])[title, ""]
@@ -279,7 +269,3 @@ def _stem(path: str) -> str:
     folder, name = posixpath.split(path)
     stem = posixpath.splitext(name)[0]
     return (posixpath.basename(folder) or stem) if stem.lower() in ("index", "_index", "readme") else stem
-
-
-def _skipped(document: Document, reason: str, detail: str = "") -> Chunked:
-    return Chunked(skipped=Skip(document.document_id, document.path, reason, detail))

@@ -1,4 +1,4 @@
-"""Release-info files (``release-info/v1.9.1.json``): one answerable sentence a release."""
+"""Release-info files (``release-info/v1.9.1.json``): one answerable sentence per release."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, Final
 
-from kubeflow_corpus.chunking.compose import Budget, search_text
+from kubeflow_corpus.chunking.compose import Budget, compose_row, skip_document
 from kubeflow_corpus.chunking.docs.releases import RELEASE_NOTES, named_version
-from kubeflow_corpus.records import Chunk, Chunked, Document, Skip, seal
+from kubeflow_corpus.records import Chunked, Document, seal
 from kubeflow_corpus.sites.page_lines import clean_lines
+from kubeflow_corpus.text_lines import is_blank
 
 # Keys that hold the day of publication, and that of the commit, in the order in which they are asked.
 PUBLISHED_KEYS: Final = ("publish_date", "published_at", "release_date", "date")
@@ -29,47 +30,34 @@ def chunk(document: Document, budget: Budget) -> Chunked:
         budget: What the model reads.
     """
     lines = clean_lines(document.text)
-    if not any(line.strip() for line in lines):
-        return _skip(document, "empty")
+    if all(map(is_blank, lines)):
+        return skip_document(document, "empty")
     try:
         data = json.loads("\n".join(lines))
     except (ValueError, RecursionError) as error:
-        return _skip(document, "malformed_json", str(error)[:200])
+        return skip_document(document, "malformed_json", str(error)[:200])
     if not isinstance(data, dict):
-        return _skip(document, "not_release_info")
+        return skip_document(document, "not_release_info")
     tag, published, committed = (_first(data, keys) for keys in (TAG_KEYS, PUBLISHED_KEYS, COMMIT_KEYS))
     version = named_version(tag)
     day = _day(published) or _day(committed)
     if not version or day is None:
-        return _skip(document, "not_release_info", "no tag with a version, or no date")
+        return skip_document(document, "not_release_info", "no tag with a version, or no date")
     latest = posixpath.basename(document.path).lower().startswith("latest")
     product = _product(document)
     title = f"{product} {version[0]} release date" if not latest else f"Latest {product} release"
     content = _sentences(product, tag, version[0], day, _day(committed), data, latest)
     header = budget.headers([(title, "")])[title, ""]
     embedding, cut = budget.embedding_text(header.text, content)
-    row = Chunk(
-        document_id=document.document_id,
-        unit_id=document.document_id,
-        view="",
-        chunk_index=0,
-        start_line=1,
-        end_line=len(lines),
+    row = compose_row(
+        document,
         title=title,
-        section_path="",
-        content_text=content,
-        search_text=search_text(title, "", content),
+        content=content,
         embedding_text=embedding,
         citation_url=_release_url(data) or document.url,
-        file_path=document.path,
-        repo=document.repo,
-        source=document.source,
-        source_type="docs",
-        product_area=tuple(document.metadata.get("product_area") or ()),
-        version=version,
-        revision=document.revision,
-        updated_at=str(document.metadata.get("updated_at") or ""),
         fields={"doc_type": RELEASE_NOTES, "release_date": day.isoformat()},
+        lines=(1, len(lines)),
+        version=version,
     )
     return Chunked(tuple(seal([row])), counts={"truncated": 1} if cut else {})
 
@@ -115,7 +103,3 @@ def _release_url(data: Mapping[str, Any]) -> str:
     url = data.get("url") or data.get("html_url")
     fine = isinstance(url, str) and url.startswith("https://") and len(url) < 1_000 and not any(map(str.isspace, url))
     return str(url) if fine else ""
-
-
-def _skip(document: Document, reason: str, detail: str = "") -> Chunked:
-    return Chunked(skipped=Skip(document.document_id, document.path, reason, detail))

@@ -23,7 +23,7 @@ from typing import Final
 from kubeflow_corpus.chunking.line_rows import Rows
 from kubeflow_corpus.chunking.manifests.go_types import GoStruct, GoTypes, add_go_file, value_of
 from kubeflow_corpus.chunking.manifests.yaml_tree import YamlNode, documents, flow
-from kubeflow_corpus.records import Chunk, Document, FieldValue
+from kubeflow_corpus.records import Document, FieldValue
 
 KIND: Final = "CustomResourceDefinition"
 DEFINITION: Final = "definition"
@@ -197,37 +197,6 @@ def owner_of(name: str) -> str:
         name: Name of the CRD, ``<plural>.<group>``.
     """
     return OWNERS.get(name) or OWNERS.get(name.partition(".")[2], "")
-
-
-def duplicates(chunks: Iterable[Chunk]) -> dict[str, str]:
-    """Returns the units that give way to a better copy of the same CRD and version, over all sources.
-
-    Args:
-        chunks: Rows of any sources, as a stream; only definitions and headers of CRDs are looked at.
-
-    Returns:
-        Unit of each copy that gives way, and the unit that it gives way to.
-    """
-    found: dict[tuple[str, str], dict[str, tuple[bool, bool, int, str]]] = {}
-    for row in chunks:
-        name, version = str(row.fields.get("resource_name", "")), str(row.fields.get("api_version", ""))
-        crd = row.fields.get("kind") == KIND or row.view.startswith(("field:", "go:")) or bool(row.fields.get("symbol"))
-        if row.source_type != "manifest" or not crd or "." not in name:
-            continue
-        units = found.setdefault((name, version), {})
-        _, _, size, _ = units.get(row.unit_id, (True, True, 0, ""))
-        rank = row.repo != owner_of(name), bool(_COPY.search(row.file_path)), size - len(row.content_text), row.unit_id
-        units[row.unit_id] = rank
-    losers: dict[str, str] = {}
-    for units in found.values():
-        best = min(units, key=lambda unit: units[unit])
-        losers.update({unit: best for unit in units if unit != best})
-    return losers
-
-
-def resolve_duplicates(chunks: Iterable[Chunk], losers: Mapping[str, str]) -> Iterator[Chunk]:
-    """Yields the rows without the units that `duplicates` found; a second pass over the same stream."""
-    return (row for row in chunks if row.unit_id not in losers)
 
 
 def is_copy(text: str, document: Document, context: CodeContext) -> bool:
@@ -566,7 +535,7 @@ def add_crd(rows: Rows, crd: YamlNode, start: int, end: int, context: CodeContex
     if not kept:
         rows.remove("crd_duplicate", start, end)
         return True
-    _CrdRows(rows, crd, start, end, context.go.get(document.repo)).add(kind, group, name, listed, dict_of(kept))
+    _CrdRows(rows, start, end, context.go.get(document.repo)).add(kind, group, name, listed, dict_of(kept))
     return True
 
 
@@ -578,9 +547,8 @@ def dict_of(kept: list[tuple[Version, list[str]]]) -> dict[str, list[str]]:
 class _CrdRows:
     """Emits the rows of one CRD so that their spans partition its lines."""
 
-    def __init__(self, rows: Rows, crd: YamlNode, start: int, end: int, go: GoTypes | None) -> None:
+    def __init__(self, rows: Rows, start: int, end: int, go: GoTypes | None) -> None:
         self._rows = rows
-        self._crd = crd
         self._start = start
         self._end = end
         self._go = go

@@ -8,7 +8,7 @@ manifests.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -222,18 +222,6 @@ def element(type_text: str) -> str:
         if inner == text:
             return text
         text = inner
-
-
-def collect_go_types(documents: Iterable[Document]) -> GoTypes:
-    """Collects the types and constants of one repository, to be handed to the chunker of its manifests.
-
-    Args:
-        documents: Files of the repository; all but Go sources with JSON tags or default constants are passed over.
-    """
-    types = GoTypes()
-    for document in documents:
-        add_go_file(types, document)
-    return types
 
 
 def add_go_file(types: GoTypes, document: Document) -> None:

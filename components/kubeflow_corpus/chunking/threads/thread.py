@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kubeflow_corpus.chunking.compose import Budget, fit_bytes, search_text
+from kubeflow_corpus.chunking.compose import Budget, compose_row, fit_bytes, search_text, skip_document
 from kubeflow_corpus.chunking.threads.resolution import Resolution, find_resolution, score
 from kubeflow_corpus.chunking.threads.thread_text import Line, Post, Thread, clean, error_lines, read_thread
-from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Removed, Skip, seal
+from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Removed, seal
 from kubeflow_corpus.symptoms import stable_text
 from kubeflow_corpus.terms import version_precisions
 
@@ -78,20 +78,11 @@ def chunk(document: Document, budget: Budget) -> Chunked:
     try:
         thread = read_thread(document.text)
     except ValueError as error:
-        return Chunked(skipped=Skip(document.document_id, document.path, "unreadable thread", str(error)))
+        return skip_document(document, "unreadable thread", str(error))
     counts = clean(thread)
     builder = _Builder(document, budget, thread, find_resolution(thread))
     chunks = tuple(seal(builder.rows()))
     return Chunked(chunks, tuple(_spans(builder.removed())), counts={**counts, **builder.counts})
-
-
-def rendered_lines(document: Document) -> list[str]:
-    """Returns the lines that the line numbers of a thread's rows are about.
-
-    Raises:
-        ValueError: The document is no thread.
-    """
-    return read_thread(document.text).lines
 
 
 def named_versions(thread: Thread) -> tuple[str, ...]:
@@ -364,32 +355,21 @@ class _Builder:
     def _row(
         self, *, view: str, section: str, content: str, searched: str, embedded: str, span: tuple[int, int], url: str
     ) -> Chunk:
-        document = self._document
         # Times and hashes say nothing to a model either, and take most tokens of a log.
         embedding, cut = self._budget.embedding_text(self._header, stable_text(embedded).strip() or embedded)
         self.counts["truncated"] += cut
-        return Chunk(
-            document_id=document.document_id,
-            unit_id=document.document_id,
-            view=view,
-            chunk_index=0,
-            start_line=span[0],
-            end_line=max(span),
+        return compose_row(
+            self._document,
             title=self._title,
-            section_path=section,
-            content_text=content,
-            search_text=search_text(self._title, "", stable_text(searched)),
+            content=content,
             embedding_text=embedding,
             citation_url=url,
-            file_path=document.path,
-            repo=document.repo,
-            source=document.source,
-            source_type=document.source_type,
-            product_area=tuple(document.metadata.get("product_area", ())),
-            version=self._versions,
-            revision=document.revision,
-            updated_at=str(document.metadata.get("updated_at", "")),
             fields=self._fields,
+            section_path=section,
+            searched=search_text(self._title, "", stable_text(searched)),
+            view=view,
+            lines=(span[0], max(span)),
+            version=self._versions,
         )
 
     def _own_fields(self) -> dict[str, FieldValue]:

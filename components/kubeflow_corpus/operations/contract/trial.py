@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.artifacts import write_jsonl
-from kubeflow_corpus.chunking.compose import Budget, search_text
+from kubeflow_corpus.chunking.compose import Budget, compose_row
 from kubeflow_corpus.embedding.embedder import StreamingEmbedder
 from kubeflow_corpus.embedding.shards import embed_shard
 from kubeflow_corpus.milvus import connect, disconnect, store_errors
 from kubeflow_corpus.model import make_recipe
-from kubeflow_corpus.records import Chunk, seal
+from kubeflow_corpus.records import Chunk, Document, seal
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import RunRecord, apply_plan
 from kubeflow_corpus.store.plan import SHARD_FOLDER, Mode, SourceResult, plan_sync
@@ -105,35 +105,29 @@ class Trial:
 
 
 def page(budget: Budget, name: str, sections: Sequence[str], revision: str, **changes: Any) -> list[Chunk]:
-    """Returns the rows of a page: a section is a row."""
+    """Returns the rows of a page: one row per section."""
     document_id, title = f"{SOURCE}:{name}", name.removesuffix(".md").title()
+    metadata = {
+        "product_area": ("katib",) if name == "katib.md" else ("pipelines", "notebooks"),
+        "version": ("1.9.1", "1.9") if name == "caching.md" else (),
+        "updated_at": _DAY,
+    }
+    document = Document(document_id, SOURCE, "docs", "example/contract", revision, name, "", title, "", metadata)
     chunks = []
     for number, text in enumerate(sections):
         heading = text.split(":")[0]
         header = budget.header(title, heading)
         chunks.append(
-            Chunk(
-                document_id=document_id,
-                unit_id=f"{document_id}#{number}",
-                view="",
-                chunk_index=0,
-                start_line=number * 10 + 1,
-                end_line=number * 10 + 9,
+            compose_row(
+                document,
                 title=title,
-                section_path=heading,
-                content_text=text,
-                search_text=search_text(title, heading, text),
+                content=text,
                 embedding_text=budget.embedding_text(header, text)[0],
                 citation_url=f"https://example.org/{revision}/{number}",
-                file_path=name,
-                repo="example/contract",
-                source=SOURCE,
-                source_type="docs",
-                product_area=("katib",) if name == "katib.md" else ("pipelines", "notebooks"),
-                version=("1.9.1", "1.9") if name == "caching.md" else (),
-                revision=revision,
-                updated_at=_DAY,
                 fields={"doc_type": "docs", "release_date": ""},
+                section_path=heading,
+                unit_id=f"{document_id}#{number}",
+                lines=(number * 10 + 1, number * 10 + 9),
             )
         )
     return list(seal(replace(chunk, **changes) for chunk in chunks))
