@@ -16,7 +16,7 @@ from pathlib import Path
 import kfp
 from kubeflow_corpus.chunking.code import grammars
 from kubeflow_corpus.chunking.compose import Budget
-from kubeflow_corpus.chunking.manifests.yaml_tree import compose
+from kubeflow_corpus.chunking.manifests.yaml_tree import read_tree
 from kubeflow_corpus.chunking.run import chunk_documents
 from kubeflow_corpus.records import Document
 from kubeflow_corpus.tokens import wordpiece_counter
@@ -100,7 +100,7 @@ KINDS: dict[str, tuple[Callable[[], list[Document]], Callable[[Document], object
     "documentation": (pages, parse_page),
     "issue threads": (threads, None),
     "Go and Python": (code, parse_code),
-    "CRDs": (crd_files, lambda item: compose(item.text)),
+    "CRDs": (crd_files, lambda item: read_tree(item.text)),
 }
 
 

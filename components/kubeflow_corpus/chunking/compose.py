@@ -1,4 +1,4 @@
-"""The three texts of a row: what a reader sees, what BM25 reads and what the model reads."""
+"""Rows: what each takes from its document, and its texts for the reader, for BM25 and for the model."""
 
 from __future__ import annotations
 

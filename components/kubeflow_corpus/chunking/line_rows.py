@@ -46,7 +46,10 @@ _ELLIPSIS: Final = ".../"
 
 
 class WordCosts(dict[bytes, int]):
-    """Token counts of words, filled as words are met."""
+    """Token counts of words, filled as words are met.
+
+    A dict, because a lookup per word is most of the time that cutting code takes (see `tests/benchmarks`).
+    """
 
     def __init__(self, counter: TokenCounter) -> None:
         super().__init__()
@@ -92,7 +95,7 @@ class WordCosts(dict[bytes, int]):
 
 
 def _plain(data: bytes) -> bool:
-    """Whether splitting at white space and marks gives the words that the tokenizer sees."""
+    """Returns whether splitting at white space and marks gives the words that the tokenizer sees."""
     return data.isascii() and len(data.translate(None, _CONTROLS)) == len(data)
 
 
@@ -316,7 +319,7 @@ def _fit(value: FieldValue) -> FieldValue:
     return fit_bytes(value, _MAX_FIELD_BYTES) if isinstance(value, str) and len(value) * 4 > _MAX_FIELD_BYTES else value
 
 
-def pack(
+def pack_lines(
     source: SourceText, starts: Iterable[int], end: int, room: int, rest: int, strong: frozenset[int] = frozenset()
 ) -> list[tuple[int, int]]:
     """Packs consecutive atoms of lines into as few ranges as fit, without cutting an atom.

@@ -240,7 +240,7 @@ def _shown(name: str, attributes: Attributes, params: Mapping[str, Any], counts:
 
 
 def _read_tag(text: str, start: int, effort: _Effort) -> tuple[str, bool, dict[str, str], int, bool] | None:
-    """Returns name, whether it closes, attributes, end and whether it has expressions; None where it is no tag."""
+    """Returns name, whether it closes, attributes, end and whether it has expressions; None where it is not a tag."""
     head = _TAG_NAME.match(text, start)
     assert head is not None
     name = head.group(1) or ""

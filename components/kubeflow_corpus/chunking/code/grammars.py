@@ -78,7 +78,7 @@ def language_of(path: str) -> str:
 
 
 def has_grammar(language: str) -> bool:
-    """Whether a language is parsed by tree-sitter."""
+    """Returns whether a language is parsed by tree-sitter."""
     return language in _GRAMMARS
 
 
@@ -161,7 +161,7 @@ class _Work:
         self.spent = False
 
     def begins(self, language: str) -> bool:
-        """Whether the parse may begin at all."""
+        """Returns whether the parse may begin at all."""
         pattern = _CHAINS.get(language)
         if pattern is not None:
             found = pattern.finditer(self._data)
@@ -179,7 +179,7 @@ class _Work:
         return self._data[offset : offset + _READ]
 
     def stops(self, offset: int, error: bool) -> bool:
-        """Whether the parser has to stop."""
+        """Returns whether the parser has to stop."""
         del offset, error
         self._steps -= 1
         if self._steps % _STEPS_A_LOOK == 0:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Syntax trees of hostile files are as deep as they like; ours is not.
 MAX_DEPTH: Final = 60
-# Kinds of items that are no declaration.
+# Kinds of items that are not declarations.
 MODULE, CODE, MARKERS, COMMENT = "module", "code", "markers", "comment"
 STAGE: Final = "stage"
 _COMMENTS: Final = frozenset({"comment", "line_comment", "block_comment", "html_comment", "hash_bang_line"})
@@ -59,7 +59,7 @@ class Symbol:
 Declare = Callable[["Node", str], "list[Symbol]"]
 
 
-def outline(language: str, root: Node, path: str, source: SourceText) -> list[Symbol]:
+def read_symbols(language: str, root: Node, path: str, source: SourceText) -> list[Symbol]:
     """Returns the symbols of a file in order, after a repair of what did not parse.
 
     Args:
@@ -80,7 +80,7 @@ def _walk(block: Node, owner: str, declare: Declare, source: SourceText) -> list
     items: list[Symbol] = []
     pending: Symbol | None = None
     for child in block.children:
-        start, end = rows_of(child)
+        start, end = line_range(child)
         if child.type in _COMMENTS:
             if items and pending is None and start < items[-1].end:
                 items[-1].end = max(items[-1].end, end)
@@ -112,7 +112,7 @@ def _alone(pending: Symbol | None, source: SourceText) -> Iterator[Symbol]:
         yield replace(pending, name="markers" if marked else "", kind=MARKERS if marked else COMMENT)
 
 
-def rows_of(node: Node) -> tuple[int, int]:
+def line_range(node: Node) -> tuple[int, int]:
     """Returns the half-open range of lines of a node."""
     start, (end, column) = node.start_point.row, node.end_point
     return start, end + (1 if column > 0 or end == start else 0)
@@ -120,7 +120,7 @@ def rows_of(node: Node) -> tuple[int, int]:
 
 def _named(node: Node, name: str, kind: str, outer: Node | None = None, body: Node | None = None) -> Symbol:
     """Returns the symbol of a declaration; `outer` is the node with decorators or ``export`` around it."""
-    start, end = rows_of(outer or node)
+    start, end = line_range(outer or node)
     declared = node.start_point.row
     body = body or node.child_by_field_name("body")
     first = end
@@ -133,7 +133,7 @@ def _named(node: Node, name: str, kind: str, outer: Node | None = None, body: No
 
 
 def _opens(body: Node) -> bool:
-    """Whether a body begins with its bracket, which belongs to the signature."""
+    """Returns whether a body begins with its bracket, which belongs to the signature."""
     first = body.child(0) if body.child_count else None
     return first is not None and first.type in ("{", "(")
 
@@ -166,7 +166,7 @@ def _go_declaration(data: bytes, node: Node, owner: str) -> list[Symbol]:
         return _go_group(node, "type", partial(_go_type, data))
     if kind in ("const_declaration", "var_declaration"):
         return _go_group(node, kind.partition("_")[0], partial(_go_value, data))
-    start, end = rows_of(node)
+    start, end = line_range(node)
     return [
         Symbol("", MODULE if kind in ("package_clause", "import_declaration") else CODE, start, end, start, end, node)
     ]
@@ -186,10 +186,10 @@ def _go_group(node: Node, kind: str, entry: Callable[[Node, str], Symbol]) -> li
         specs = [child for child in holder.named_children if child.type == "var_spec"]
     if len(specs) == 1 and "(" not in [child.type for child in holder.children]:
         single = entry(specs[0], kind)
-        start, end = rows_of(node)
+        start, end = line_range(node)
         return [replace(single, start=start, end=end, declared=start, node=node)]
     members = _go_entries(holder, kind, entry)
-    start, end = rows_of(node)
+    start, end = line_range(node)
     name = ", ".join(member.name for member in members)
     kinds = {member.kind for member in members}
     return [
@@ -204,19 +204,19 @@ def _go_entries(holder: Node, kind: str, entry: Callable[[Node, str], Symbol]) -
     heading: tuple[int, ...] = ()
     last_end = -1
     for child in holder.named_children:
-        start, end = rows_of(child)
+        start, end = line_range(child)
         if child.type == "comment":
             if members and start < members[-1].end:
                 continue
-            comments = [*comments, child] if comments and rows_of(comments[-1])[1] == start else [child]
+            comments = [*comments, child] if comments and line_range(comments[-1])[1] == start else [child]
             continue
         if not child.type.endswith(("_spec", "_alias")):
             continue
         member = entry(child, kind)
-        attached = bool(comments) and rows_of(comments[-1])[1] == start
+        attached = bool(comments) and line_range(comments[-1])[1] == start
         first = comments[0].start_point.row if comments else start
         if first > last_end:
-            heading = tuple(row for comment in comments for row in range(*rows_of(comment)))
+            heading = tuple(row for comment in comments for row in range(*line_range(comment)))
             member.lead = ()
         else:
             member.lead = () if attached else heading
@@ -258,7 +258,7 @@ def _python_declaration(data: bytes, node: Node, owner: str) -> list[Symbol]:
         return [_named(inner, name, "method" if owner else "function", outer=node)]
     if inner.type == "class_definition":
         return [_named(inner, _join(owner, text_of(inner.child_by_field_name("name"), data)), "class", outer=node)]
-    start, end = rows_of(node)
+    start, end = line_range(node)
     if node.type in ("import_statement", "import_from_statement", "future_import_statement"):
         return [Symbol("", MODULE, start, end, start, end, node)]
     if node.type == "expression_statement" and node.named_child_count:
@@ -323,7 +323,7 @@ def _typescript(stem: str, language: str, data: bytes) -> Declare:
             inner = value or node
         if inner.type == "expression_statement" and inner.named_child_count:
             inner = inner.named_children[0] if inner.named_children[0].type == "internal_module" else inner
-        start, end = rows_of(node)
+        start, end = line_range(node)
         if inner.type in ("lexical_declaration", "variable_declaration"):
             return [_ts_variables(data, inner, node, owner, jsx)]
         if inner.type in _TS_KINDS:
@@ -390,7 +390,7 @@ def _bash(stem: str, language: str, data: bytes) -> Declare:
 def _bash_declaration(data: bytes, node: Node, owner: str) -> list[Symbol]:
     if node.type == "function_definition":
         return [_named(node, text_of(node.child_by_field_name("name"), data), "function")]
-    start, end = rows_of(node)
+    start, end = line_range(node)
     return [Symbol("", CODE, start, end, start, end, node)]
 
 
@@ -400,7 +400,7 @@ def _dockerfile(stem: str, language: str, data: bytes) -> Declare:
 
 
 def _dockerfile_declaration(data: bytes, node: Node, owner: str) -> list[Symbol]:
-    start, end = rows_of(node)
+    start, end = line_range(node)
     if node.type == "from_instruction":
         image = next((text_of(child, data) for child in node.named_children if child.type == "image_spec"), "")
         name = text_of(node.child_by_field_name("as"), data) or image
@@ -425,7 +425,7 @@ _BARE: Final = frozenset({"ERROR"})
 _CLASS_BODIES: Final = frozenset({"block", "class_body", "statement_block"})
 
 
-def members(symbol: Symbol, language: str, path: str, source: SourceText) -> list[Symbol]:
+def read_members(symbol: Symbol, language: str, path: str, source: SourceText) -> list[Symbol]:
     """Returns what is declared inside a class or namespace, or the entries of a group; computed when it is needed.
 
     Args:

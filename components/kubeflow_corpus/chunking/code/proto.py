@@ -17,7 +17,7 @@ _TOKEN: Final = re.compile(
 )
 
 
-def outline(source: SourceText) -> list[Symbol]:
+def read_symbols(source: SourceText) -> list[Symbol]:
     """Returns the top-level messages, enums and services of a file, with the comments right above each.
 
     Args:

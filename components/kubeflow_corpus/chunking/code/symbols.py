@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from kubeflow_corpus.chunking import windows as fallback
 from kubeflow_corpus.chunking.code import exclusions as generated
 from kubeflow_corpus.chunking.code import grammars, outlines, proto
 from kubeflow_corpus.chunking.code.outlines import CODE, COMMENT, MARKERS, MODULE, STAGE, Symbol
 from kubeflow_corpus.chunking.compose import HEADER_SHARE, Budget
-from kubeflow_corpus.chunking.line_rows import Rows, SourceText, pack
+from kubeflow_corpus.chunking.line_rows import Rows, SourceText, pack_lines
+from kubeflow_corpus.chunking.plain_text import add_plain_text, cut_plain_text
 from kubeflow_corpus.records import Chunked, Document, FieldValue, Skip
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def chunk(document: Document, budget: Budget) -> Chunked:
         if rows.counts["parse_error"] or rows.counts["parse_stopped"]:
             rows.counts["fallback"] += 1
         kind = CODE if language in outlines.PARSED else "text"
-        fallback.add_text(rows, start, len(source), "", kind, language, kind)
+        add_plain_text(rows, start, len(source), "", kind, language, kind)
     return rows.result()
 
 
@@ -106,7 +106,7 @@ def _skipped(document: Document) -> Skip | None:
 
 def _outline(language: str, path: str, source: SourceText, rows: Rows) -> list[Symbol]:
     if language == "proto":
-        return proto.outline(source)
+        return proto.read_symbols(source)
     if not grammars.has_grammar(language):
         return []
     tree = grammars.parse(language, source.data)
@@ -116,7 +116,7 @@ def _outline(language: str, path: str, source: SourceText, rows: Rows) -> list[S
     root = tree.root_node
     if root.has_error:
         rows.counts["parse_error"] += 1
-    return outlines.outline(language, root, path, source)
+    return outlines.read_symbols(language, root, path, source)
 
 
 def _regions(symbols: list[Symbol], start: int, end: int, source: SourceText, budget: Budget) -> list[_Region]:
@@ -210,7 +210,7 @@ class _Chunker:
 
     def _emit_large(self, region: _Region, room: int, depth: int) -> None:
         symbol = region.symbol
-        inner = outlines.members(symbol, self._language, self._rows.document.path, self._source)
+        inner = outlines.read_members(symbol, self._language, self._rows.document.path, self._source)
         inner = [member for member in inner if region.start < member.start < region.end]
         if depth >= outlines.MAX_DEPTH or len(inner) < 2:
             self._split(region, room)
@@ -247,7 +247,7 @@ class _Chunker:
 
     def _ranges(self, node: Node | None, start: int, end: int, room: int, rest: int) -> list[tuple[int, int]]:
         cuts = _boundaries(node, start, end, self._source, min(room, rest))
-        return pack(self._source, [start, *cuts], end, room, rest)
+        return pack_lines(self._source, [start, *cuts], end, room, rest)
 
     # --- Classes ---
 
@@ -307,7 +307,7 @@ class _Chunker:
         leads = {start: self._lead(member) for start, member in starts.items()}
         reserve = self._source.costs.cost(opening) + max(map(self._source.costs.cost, leads.values()), default=0)
         rest = max(self._safe - reserve, room // 2)
-        ranges = pack(self._source, [region.start, *starts], region.end, min(room, self._safe), rest, strong)
+        ranges = pack_lines(self._source, [region.start, *starts], region.end, min(room, self._safe), rest, strong)
         firsts = [member.start for member in inner]
         for begin, stop in ranges:
             inside = inner[bisect_left(firsts, begin) : bisect_left(firsts, stop)]
@@ -373,7 +373,7 @@ def _boundaries(node: Node | None, start: int, end: int, source: SourceText, roo
         depth: How deep the search is.
     """
     children = node.children if node is not None and depth < outlines.MAX_DEPTH else []
-    places = [outlines.rows_of(child) for child in children]
+    places = [outlines.line_range(child) for child in children]
     cuts = _child_starts(children, places, start, end)
     result: list[int] = []
     at = 0
@@ -388,7 +388,7 @@ def _boundaries(node: Node | None, start: int, end: int, source: SourceText, roo
         if overlap > 1:
             result.extend(_boundaries(children[inner], first, last, source, room, depth + 1))
         else:
-            result.extend(begin for begin, _ in fallback.windows(source, first, last, room) if begin > first)
+            result.extend(begin for begin, _ in cut_plain_text(source, first, last, room) if begin > first)
     return result
 
 

@@ -51,7 +51,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PackedRow:
     """The text of one row and the lines that it covers (from 0, end exclusive)."""
 
     text: str
@@ -77,7 +77,7 @@ def moved(block: Block, lines: int) -> Block:
     return replace(block, start=block.start + lines, end=block.end + lines, pieces=pieces)
 
 
-def counted(blocks: Sequence[Block], counter: TokenCounter) -> list[Block]:
+def count_tokens(blocks: Sequence[Block], counter: TokenCounter) -> list[Block]:
     """Returns blocks with their tokens, counted in one call."""
     # Generated pages repeat themselves: each text is counted once.
     missing = list({block.text: None for block in blocks if block.tokens < 0})
@@ -89,7 +89,7 @@ def _with_tokens(block: Block, tokens: int) -> Block:
     return Block(block.kind, block.text, block.start, block.end, block.pieces, block.opening, block.closing, tokens)
 
 
-def pack(blocks: Iterable[Block], room: int, counter: TokenCounter) -> list[Row]:
+def pack_blocks(blocks: Iterable[Block], room: int, counter: TokenCounter) -> list[PackedRow]:
     """Packs counted blocks into rows, splitting only those that no row holds.
 
     Args:
@@ -148,12 +148,12 @@ def _size(block: Block) -> int:
     return len(block.text) + len("\n\n")
 
 
-def _row(blocks: Sequence[Block]) -> Row:
+def _row(blocks: Sequence[Block]) -> PackedRow:
     # A row may start inside a list: what all its lines are indented by is no longer of use.
     text = dedent("\n\n".join(block.text for block in blocks if block.text))
     # A label that the parser did not read as one (inside HTML) is plain text.
     text = text.replace(f"# {LABEL}", "").replace(LABEL, "")
-    return Row(text, blocks[0].start, max(block.end for block in blocks), sum(block.tokens for block in blocks))
+    return PackedRow(text, blocks[0].start, max(block.end for block in blocks), sum(block.tokens for block in blocks))
 
 
 def _parts(block: Block, room: int, counter: TokenCounter) -> Iterator[Block]:
@@ -170,7 +170,7 @@ def _split_pieces(block: Block, room: int, counter: TokenCounter) -> Iterator[Bl
     keeps = repeated <= room // _REPEATED_SHARE and len(block.opening) <= MAX_ROW_CHARS // _REPEATED_SHARE
     opening, closing, repeated = (block.opening, block.closing, repeated) if keeps else ("", "", 0)
     inner = max(room - repeated, _MIN_ROOM)
-    pieces = counted(block.pieces, counter)
+    pieces = count_tokens(block.pieces, counter)
     parts = [part for piece in pieces for part in _parts(piece, inner, counter)]
     groups = list(_even_groups(parts, inner))
     for index, group in enumerate(groups):

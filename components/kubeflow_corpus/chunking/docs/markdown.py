@@ -17,10 +17,10 @@ from typing import Final
 from urllib.parse import quote
 
 from kubeflow_corpus.chunking.compose import SEPARATOR, Budget, Header, compose_row, fit_bytes, framed, skip_document
-from kubeflow_corpus.chunking.docs.blocks import Block, Row, counted, pack
+from kubeflow_corpus.chunking.docs.blocks import Block, PackedRow, count_tokens, pack_blocks
 from kubeflow_corpus.chunking.docs.releases import Releases, page_versions, read_releases
 from kubeflow_corpus.chunking.docs.rendering import render
-from kubeflow_corpus.chunking.docs.sections import Outline, Section, joined, outline
+from kubeflow_corpus.chunking.docs.sections import Outline, Section, join_small_sections, read_sections
 from kubeflow_corpus.records import Chunk, Chunked, Document, Removed, seal
 from kubeflow_corpus.sites.base import Page, SiteGenerator, page_address
 from kubeflow_corpus.sites.front_matter import FrontMatter
@@ -49,8 +49,8 @@ def chunk(document: Document, budget: Budget) -> Chunked:
     """Cuts a documentation page into rows.
 
     Args:
-        document: A Markdown or MDX page; its metadata may hold ``site`` (generator, root, base_url, params) and
-            ``cascade`` (what Hugo section pages above it hand down).
+        document: A Markdown or MDX page; its metadata may hold ``site`` (`sites.base.Site`) and ``inherited`` (front
+            matter that other pages set for it).
         budget: What the model reads.
     """
     page = Page.read(document)
@@ -68,7 +68,7 @@ def chunk(document: Document, budget: Budget) -> Chunked:
         indented_code=generator.indented_code,
         math=front.flag("mathjax") or front.flag("math"),
     )
-    sections = outline(rendered, front.text("title"))
+    sections = read_sections(rendered, front.text("title"))
     dropped = {**rewritten.reasons, **rendered.dropped}
     dropped |= dict.fromkeys(sections.bare, "heading_without_text") | dict.fromkeys(
         sections.repeated, "repeated_section"
@@ -113,10 +113,11 @@ def _rows(page: Page, generator: SiteGenerator, budget: Budget, title: str, foun
     room = min(header.room for header in headers.values())
     rows: list[_PlacedRow] = []
     seen: Counter[str] = Counter()
-    for section in joined(sections, found.headings, room, lambda section: shared.releases.section(section.path)):
+    releases = shared.releases
+    for section in join_small_sections(sections, found.headings, room, lambda each: releases.section(each.path)):
         header = headers[title, _breadcrumb(section)]
         unit = _unit_id(page.document.document_id, section.anchor, seen)
-        packed = pack(counted(section.blocks, budget.counter), header.room, budget.counter)
+        packed = pack_blocks(count_tokens(section.blocks, budget.counter), header.room, budget.counter)
         for number, row in enumerate(packed, start=1):
             chunk = _chunk(shared, section, unit, "" if number == 1 else str(number), row, header)
             rows.append(_PlacedRow(chunk, section.start if number == 1 else row.start, row.end))
@@ -136,7 +137,7 @@ def _introduced(sections: Sequence[Section], front: FrontMatter, title: str) -> 
 
 
 def _counted_sections(sections: Sequence[Section], budget: Budget) -> list[Section]:
-    blocks = iter(counted([block for section in sections for block in section.blocks], budget.counter))
+    blocks = iter(count_tokens([block for section in sections for block in section.blocks], budget.counter))
     return [replace(section, blocks=tuple(next(blocks) for _ in section.blocks)) for section in sections]
 
 
@@ -152,7 +153,7 @@ def _unit_id(document_id: str, anchor: str, seen: Counter[str]) -> str:
     return unit if seen[unit] == 1 else f"{unit}~{seen[unit]}"
 
 
-def _chunk(page: _Shared, section: Section, unit: str, view: str, row: Row, header: Header) -> Chunk:
+def _chunk(page: _Shared, section: Section, unit: str, view: str, row: PackedRow, header: Header) -> Chunk:
     document = page.document
     breadcrumb = _breadcrumb(section)
     version, date = page.releases.section(section.path)
@@ -253,7 +254,7 @@ def _stub(page: Page, generator: SiteGenerator, budget: Budget, title: str) -> C
     section = Section((), "", 0, 0, (Block("paragraph", description, 0, lines),))
     shared = _shared(page, generator, title, [])
     header = budget.headers([(title, "")])[title, ""]
-    rows = pack(counted(section.blocks, budget.counter), header.room, budget.counter)
+    rows = pack_blocks(count_tokens(section.blocks, budget.counter), header.room, budget.counter)
     chunks = [
         replace(
             _chunk(shared, section, document.document_id, "" if index == 0 else str(index + 1), row, header),

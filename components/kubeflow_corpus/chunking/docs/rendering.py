@@ -1,6 +1,6 @@
 """Markdown as blocks of readable text: markdown-it-py reads the structure, this module writes what a reader sees.
 
-Link targets are left out (the words of a link stay, its address is no evidence), and so are emphasis marks; code,
+Link targets are left out (the words of a link stay, its address is not evidence), and so are emphasis marks; code,
 identifiers and table cells stay as they are. The markup of the site generator was rewritten before (`sites`).
 """
 
@@ -24,7 +24,7 @@ from kubeflow_corpus.chunking.docs.html_text import KNOWN_TAGS, VOID_TAGS, hides
 from kubeflow_corpus.sites.anchors import Anchor, Anchors, HeadingSource
 from kubeflow_corpus.sites.page_lines import LABEL
 
-# Longer inline text is no prose: it stays as it is.
+# Longer inline text is not prose: it stays as it is.
 _MAX_INLINE: Final = 20_000
 # Inline markup starts with one of these; a text without them is what a reader sees.
 _MARKED: Final = re.compile(r"[\\`*_\[\]<&!~$]")

@@ -71,7 +71,7 @@ class Outline:
     repeated: list[int] = field(default_factory=list)
 
 
-def outline(page: Rendered, title: str) -> Outline:
+def read_sections(page: Rendered, title: str) -> Outline:
     """Returns the sections of a page.
 
     A first heading of level 1 with nothing before it is the page's title, unless its front matter gives another one:
@@ -157,7 +157,7 @@ def _says_again(section: Section, before: Section) -> bool:
     return len(words - known) <= REPEATED_NEW_WORDS
 
 
-def joined(
+def join_small_sections(
     sections: Sequence[Section], headings: int, room: int, kind: Callable[[Section], object]
 ) -> Iterator[Section]:
     """Yields sections with the tiny ones joined to a neighbour under the same parent, as far as a row holds both.
@@ -176,9 +176,9 @@ def joined(
     enough = room if reference else tiny
     if not sections:
         return
-    held = last = sections[0]
+    current = last = sections[0]
     # Counted as they grow: a page may be nothing but tiny sections.
-    blocks, tokens = list(held.blocks), held.tokens
+    blocks, tokens = list(current.blocks), current.tokens
     for index, section in enumerate(sections[1:], start=2):
         after = sections[index] if index < len(sections) else None
         closes = after is None or after.path[:-1] != section.path[:-1]
@@ -186,25 +186,25 @@ def joined(
         small = section.tokens < tiny or last.tokens < tiny
         fits = tokens + section.tokens + _heading_tokens(section) <= room
         # What introduces its own subsections stays with them.
-        heads = after is not None and after.path[:-1] == section.path and section.path[:-1] != held.path
+        heads = after is not None and after.path[:-1] == section.path and section.path[:-1] != current.path
         if (
             wanted
             and small
             and fits
             and not heads
-            and _neighbours(held, tokens, section)
-            and kind(held) == kind(section)
+            and _neighbours(current, tokens, section)
+            and kind(current) == kind(section)
         ):
-            added = _continued(held, section)
+            added = _continued(current, section)
             blocks += added
             tokens += sum(block.tokens for block in added)
-            held = held if held.path else replace(section, start=held.start)
+            current = current if current.path else replace(section, start=current.start)
         else:
-            yield replace(held, blocks=tuple(blocks))
-            held = section
-            blocks, tokens = list(held.blocks), held.tokens
+            yield replace(current, blocks=tuple(blocks))
+            current = section
+            blocks, tokens = list(current.blocks), current.tokens
         last = section
-    yield replace(held, blocks=tuple(blocks))
+    yield replace(current, blocks=tuple(blocks))
 
 
 def _neighbours(first: Section, tokens: int, second: Section) -> bool:

@@ -1,4 +1,4 @@
-"""CRDs whole: one unit a CRD and version, rendered as one line a field, and joined with the Go types behind it.
+"""CRDs whole: one unit per CRD and version, rendered as one line per field, and joined with the Go types behind it.
 
 A raw CRD is mostly repetition: InferenceService holds the schema of a container a hundred times. Here identical
 sub-schemas are written once, types of Kubernetes' core are named instead of spelled out, and each remaining field is
@@ -22,7 +22,7 @@ from typing import Final
 
 from kubeflow_corpus.chunking.line_rows import Rows
 from kubeflow_corpus.chunking.manifests.go_types import GoStruct, GoTypes, add_go_file, value_of
-from kubeflow_corpus.chunking.manifests.yaml_tree import YamlNode, documents, flow
+from kubeflow_corpus.chunking.manifests.yaml_tree import YamlNode, flow, split_documents
 from kubeflow_corpus.records import Document, FieldValue
 
 KIND: Final = "CustomResourceDefinition"
@@ -151,7 +151,7 @@ class CodeContext:
     repos: frozenset[str] = frozenset()
 
     def add(self, document: Document) -> None:
-        """Adds what one file says; files that say nothing are passed over quickly."""
+        """Adds what one file says; files that say nothing cost little."""
         if document.path.endswith(".go"):
             add_go_file(self.go.setdefault(document.repo, GoTypes()), document)
         elif KIND in document.text:
@@ -164,13 +164,13 @@ class CodeContext:
         return [copy.path for copy in sorted(copies, key=lambda copy: copy.rank)]
 
     def owned_elsewhere(self, document: Document, name: str) -> bool:
-        """Whether another repository of the collection owns a CRD."""
+        """Returns whether another repository of the collection owns a CRD."""
         owner = owner_of(name)
         return owner != document.repo and owner in self.repos
 
 
 def tells_context(document: Document) -> bool:
-    """Whether a file says something about the CRDs of other files (see `CodeContext.add`)."""
+    """Returns whether a file says something about the CRDs of other files (see `CodeContext.add`)."""
     return document.path.endswith(".go") or KIND in document.text
 
 
@@ -200,7 +200,7 @@ def owner_of(name: str) -> str:
 
 
 def is_copy(text: str, document: Document, context: CodeContext) -> bool:
-    """Whether a CRD that does not parse, such as one in a chart, gives way to a copy that does.
+    """Returns whether a CRD that does not parse, such as one in a chart, gives way to a copy that does.
 
     Args:
         text: One document of a YAML file.
@@ -213,7 +213,7 @@ def is_copy(text: str, document: Document, context: CodeContext) -> bool:
 
 def _definitions(text: str) -> Iterator[tuple[str, str, int]]:
     lines = text.split("\n")
-    for start, end in documents(lines):
+    for start, end in split_documents(lines):
         part = "\n".join(lines[start:end])
         name = _NAME.search(part)
         if name and _IS_CRD.search(part):
@@ -488,7 +488,7 @@ def _texts(node: YamlNode | None) -> frozenset[str]:
 # --- Rows ---
 
 
-def versions(crd: YamlNode) -> list[Version]:
+def read_versions(crd: YamlNode) -> list[Version]:
     """Returns the versions of a CRD, in the order of the document; lines count from its first line."""
     listed = crd.get("spec", "versions")
     found: list[Version] = []
@@ -521,27 +521,22 @@ def add_crd(rows: Rows, crd: YamlNode, start: int, end: int, context: CodeContex
     if not kind or not name:
         return False
     document = rows.document
-    kept: list[tuple[Version, list[str]]] = []
-    listed = versions(crd)
+    kept: dict[str, list[str]] = {}
+    listed = read_versions(crd)
     for version in listed:
         places = context.places(document, name, version.name)
         if places and places[0] != document.path:
             rows.counts["crd_copy"] += 1
         else:
-            kept.append((version, places[1:]))
+            kept[version.name] = places[1:]
     if context.owned_elsewhere(document, name):
         rows.counts["crd_owned_elsewhere"] += len(kept)
-        kept = []
+        kept = {}
     if not kept:
         rows.remove("crd_duplicate", start, end)
         return True
-    _CrdRows(rows, start, end, context.go.get(document.repo)).add(kind, group, name, listed, dict_of(kept))
+    _CrdRows(rows, start, end, context.go.get(document.repo)).add(kind, group, name, listed, kept)
     return True
-
-
-def dict_of(kept: list[tuple[Version, list[str]]]) -> dict[str, list[str]]:
-    """Returns the other places of each version that is kept."""
-    return {version.name: places for version, places in kept}
 
 
 class _CrdRows:

@@ -1,7 +1,7 @@
 """What the Go types behind a CRD say: comments, markers and the constants that are its defaults.
 
 KServe's CRDs carry no descriptions and Katib's no schema; both live in the Go types, and the defaults in constants
-such as ``DefaultMinReplicas = 1``. The types are collected once for a repository and handed to the chunker of its
+such as ``DefaultMinReplicas = 1``. The types are collected once per repository for the chunker of its
 manifests.
 """
 
@@ -110,7 +110,7 @@ class GoTypes:
 
     Attributes:
         structs: By folder and name.
-        aliases: Named types that are no struct: what each is, by folder and name.
+        aliases: Named types that are not structs: what each is, by folder and name.
         values: Constants of a named type, by folder and type: the values of an enum.
         constants: All constants by name, to follow one that names another.
         defaults: Constants called ``Default...``, by their words.
@@ -190,7 +190,7 @@ class GoTypes:
             if path.endswith(end):
                 return constant
         wanted = words(name)
-        # One word is no name: `DefaultTimeout` belongs to any of a dozen fields.
+        # One word is not a name: `DefaultTimeout` belongs to any of a dozen fields.
         named = self.defaults.get(wanted, []) if len(wanted) > 1 else []
         values = {constant.value for constant in named}
         return min(named, key=lambda constant: constant.path) if len(values) == 1 else None

@@ -1,4 +1,4 @@
-"""Kubernetes manifests and other YAML: every object a unit, every ConfigMap key a view, CRDs whole.
+"""Kubernetes manifests and other YAML: one unit per object, one view per ConfigMap key, CRDs whole.
 
 The text of an object is shown as it stands in the file: comments carry half of what people ask. An object that does not
 fit is split at its top-level blocks, deeper only where it must be, and every part repeats the keys that it is under.
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Final
 
-from kubeflow_corpus.chunking import windows as fallback
 from kubeflow_corpus.chunking.code import exclusions as generated
 from kubeflow_corpus.chunking.compose import HEADER_SHARE, Budget
-from kubeflow_corpus.chunking.line_rows import Rows, SourceText, pack
+from kubeflow_corpus.chunking.line_rows import Rows, SourceText, pack_lines
 from kubeflow_corpus.chunking.manifests import crds, yaml_tree
 from kubeflow_corpus.chunking.manifests.crds import CodeContext
 from kubeflow_corpus.chunking.manifests.yaml_tree import YamlNode, YamlRejected
+from kubeflow_corpus.chunking.plain_text import cut_plain_text
 from kubeflow_corpus.records import Chunked, Document, FieldValue, Skip
 
 # The largest CRD has 2 MB, and install bundles hold several; YAML of that size without a CRD is data.
@@ -59,7 +59,7 @@ def chunk(document: Document, budget: Budget, context: CodeContext | None = None
     rows = Rows(document, budget, source)
     licence = generated.licence_lines(source.lines)
     rows.remove("licence_header", 0, licence)
-    for index, (start, end) in enumerate(yaml_tree.documents(source.lines[licence:])):
+    for index, (start, end) in enumerate(yaml_tree.split_documents(source.lines[licence:])):
         if index == MAX_DOCUMENTS:
             rows.remove("too_many_documents", start + licence, len(source))
             break
@@ -98,7 +98,7 @@ class _Objects:
             self._template(start, end, text, "helm_template")
             return
         try:
-            node = yaml_tree.compose(text)
+            node = yaml_tree.read_tree(text)
         except YamlRejected:
             reason = "helm_template" if _HELM.search(text) else "yaml_error"
             self._template(start, end, text, reason)
@@ -112,7 +112,7 @@ class _Objects:
         return "/templates/" in f"/{self._rows.document.path}"
 
     def _template(self, start: int, end: int, text: str, reason: str) -> None:
-        """Adds what is no YAML as text, named by what can be read off it; a CRD that is rendered elsewhere is not."""
+        """Adds text that is not YAML, named by what can be read from it; a copy of a CRD is left out."""
         if crds.is_copy(text, self._rows.document, self._context):
             self._rows.remove("crd_duplicate", start, end)
             return
@@ -274,11 +274,11 @@ def _blocks(source: SourceText, start: int, end: int, room: int, rest: int) -> l
         if source.cost(begin, stop) <= min(room, rest):
             atoms.append(begin)
         else:
-            atoms.extend(first for first, _ in fallback.windows(source, begin, stop, min(room, rest)))
+            atoms.extend(first for first, _ in cut_plain_text(source, begin, stop, min(room, rest)))
     for begin in atoms:
         if begin > start and source.blank(begin - 1):
             strong.add(begin)
-    return pack(source, sorted({start, *atoms}), end, room, rest, frozenset(strong))
+    return pack_lines(source, sorted({start, *atoms}), end, room, rest, frozenset(strong))
 
 
 def _atoms(

@@ -31,7 +31,7 @@ _SHOWN: Final = 200
 
 
 class YamlRejected(Exception):
-    """A document that is no YAML, or one that is too deep or too large; the message says which."""
+    """A document that is not YAML, or one that is too deep or too large; the message says which."""
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class YamlNode:
         return node.text if node is not None and node.kind == "scalar" else ""
 
 
-def documents(lines: list[str]) -> Iterator[tuple[int, int]]:
+def split_documents(lines: list[str]) -> Iterator[tuple[int, int]]:
     """Yields the half-open line ranges of the documents of a stream, markers at their start.
 
     A marker at the left margin ends a document wherever it stands, even inside a block scalar, so the split needs no
@@ -85,14 +85,14 @@ def documents(lines: list[str]) -> Iterator[tuple[int, int]]:
         yield start, len(lines)
 
 
-def compose(text: str) -> YamlNode | None:
+def read_tree(text: str) -> YamlNode | None:
     """Returns the tree of one document, or None for an empty one.
 
     Args:
         text: One YAML document.
 
     Raises:
-        YamlRejected: The text is no YAML, or too deep or too large.
+        YamlRejected: The text is not YAML, or too deep or too large.
     """
     try:
         return _compose(text)

@@ -1,1 +1,1 @@
-"""Issue threads: one unit a thread, its resolution found by rules."""
+"""Issue threads: one unit per thread, its resolution found by rules."""

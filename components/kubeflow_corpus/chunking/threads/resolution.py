@@ -229,7 +229,7 @@ class Resolution:
 
     @property
     def resolved(self) -> bool:
-        """Whether the thread holds its resolution."""
+        """Whether the thread contains its resolution."""
         return self.kind in ("comment", "pull_request")
 
 
@@ -303,7 +303,7 @@ def _confirms(post: Post) -> bool:
 
 
 def _names_a_fix(post: Post) -> bool:
-    """Whether a comment that confirms also says what to do, so that it is an answer by itself."""
+    """Returns whether a comment that confirms also says what to do, so that it is an answer by itself."""
     text = post.prose
     return _rule("names a fix", text) or _rule("closing reference", text) or any(line.code for line in post.lines)
 

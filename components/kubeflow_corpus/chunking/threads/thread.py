@@ -73,7 +73,7 @@ def chunk(document: Document, budget: Budget) -> Chunked:
         budget: How many tokens the embedding model reads.
 
     Returns:
-        Its rows, or a skip where the document is no thread.
+        Its rows, or a skip where the document is not a thread.
     """
     try:
         thread = read_thread(document.text)
@@ -101,7 +101,7 @@ def named_versions(thread: Thread) -> tuple[str, ...]:
 
 
 def _belongs_to_other(before: str) -> bool:
-    """Whether the last name before a version is that of other software."""
+    """Returns whether the last name before a version is that of other software."""
     clause = re.split(r"[,;()]|\band\b|\bwith\b|\bon\b", before)[-1]
     last_foreign = max((match.end() for match in _FOREIGN.finditer(clause)), default=-1)
     last_own = max((match.end() for match in _OWN.finditer(clause)), default=-1)
@@ -152,11 +152,11 @@ class _Builder:
         problem, more_problem = self._main_part(self._thread.problem, answer)
         solution, more_solution = self._main_part(answer, self._thread.problem) if answer else (None, [])
         if answer is not None and solution is not None:
-            held = range(
+            answered = range(
                 answer.first_line, (more_solution[0].lines[0].number if more_solution else answer.last_line + 1)
             )
             taken = {number for _, number in answer.removed}
-            self._unused += [("in_main_row", number) for number in held if number not in taken]
+            self._unused += [("in_main_row", number) for number in answered if number not in taken]
         yield self._main_row(problem, solution, more_problem)
         yield from self._more("problem", PROBLEM, more_problem)
         yield from self._more("resolution", "Resolution", more_solution)
@@ -170,7 +170,7 @@ class _Builder:
     # The main row.
 
     def _main_part(self, post: Post, other: Post | None) -> tuple[_Piece, list[_Piece]]:
-        """Returns what of a post goes into the main row, and the rest in pieces of a row each."""
+        """Returns what of a post goes into the main row, and the rest in pieces, one per row."""
         total = self._budget.tokens * MAIN_ROW
         mine, theirs = self._tokens(post.lines), self._tokens(other.lines) if other else 0
         is_problem = post is self._thread.problem

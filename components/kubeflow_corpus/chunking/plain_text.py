@@ -1,33 +1,31 @@
-"""Windows of text for what has no structure that a parser knows: cut at blank lines, at lines where it must be."""
+"""Rows of text without a structure that a parser knows: cut at blank lines, inside of paragraphs only where needed."""
 
 from __future__ import annotations
 
-from kubeflow_corpus.chunking.line_rows import Rows, SourceText, pack
+from kubeflow_corpus.chunking.line_rows import Rows, SourceText, pack_lines
 
 
-def windows(source: SourceText, start: int, end: int, room: int, rest: int | None = None) -> list[tuple[int, int]]:
+def cut_plain_text(source: SourceText, start: int, end: int, room: int) -> list[tuple[int, int]]:
     """Returns ranges of lines that fit, ending at blank lines where there are any.
 
     Args:
         source: The lines.
         start: First line.
         end: End of the range, exclusive.
-        room: Tokens that fit into the first window.
-        rest: Tokens that fit into each further window, `room` unless given.
+        room: Tokens that fit into a range.
     """
-    rest = room if rest is None else rest
     atoms = [start]
     for index in range(start + 1, end):
         if source.blank(index - 1) and not source.blank(index):
             atoms.append(index)
     bounds: list[int] = []
     for first, last in zip(atoms, [*atoms[1:], end], strict=True):
-        fits = source.cost(first, last) <= min(room, rest)
+        fits = source.cost(first, last) <= room
         bounds.extend([first] if fits else range(first, last))
-    return pack(source, bounds, end, room, rest)
+    return pack_lines(source, bounds, end, room, room)
 
 
-def add_text(rows: Rows, start: int, end: int, section_path: str, anchor: str, language: str, kind: str) -> None:
+def add_plain_text(rows: Rows, start: int, end: int, section_path: str, anchor: str, language: str, kind: str) -> None:
     """Adds the rows of a range of lines that stays plain text.
 
     Args:
@@ -46,7 +44,7 @@ def add_text(rows: Rows, start: int, end: int, section_path: str, anchor: str, l
     unit_id = rows.unit(anchor)
     fields = {"language": language, "symbol": "", "kind": kind, "api_version": "", "resource_name": ""}
     room = max(1, rows.room(section_path))
-    for begin, stop in windows(rows.source, start, end, room):
+    for begin, stop in cut_plain_text(rows.source, start, end, room):
         content = rows.source.text(begin, stop)
         if content:
             rows.add(unit_id, section_path, content, (begin, stop), fields)
