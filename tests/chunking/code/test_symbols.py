@@ -260,6 +260,7 @@ def test_lines_are_partitioned_however_a_real_file_is_edited(data: st.DataObject
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=300), st.sampled_from(["a.go", "a.py", "a.tsx", "a.sh", "a.proto", "Dockerfile", "Makefile"]))
 @example(b"a\n\0", "a.py")
+@example(b"\\", "a.sh")
 def test_arbitrary_bytes_never_raise(data: bytes, path: str) -> None:
     cut(document(path, data.decode("utf-8", "surrogateescape")))
     cut(document(path, data.decode("latin-1")))

@@ -81,6 +81,9 @@ def _walk(block: Node, owner: str, declare: Declare, source: SourceText) -> list
     pending: Symbol | None = None
     for child in block.children:
         start, end = line_range(child)
+        if start >= len(source):
+            # After a line continuation at the end of a text the parser reports an error on the line that would follow.
+            continue
         if child.type in _COMMENTS:
             if items and pending is None and start < items[-1].end:
                 items[-1].end = max(items[-1].end, end)
