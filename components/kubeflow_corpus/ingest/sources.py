@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubeflow_corpus.artifacts import write_jsonl
-from kubeflow_corpus.chunking.manifests.crds import KIND, tells_context
+from kubeflow_corpus.custom_resources import defines_crd, explains_crds
 from kubeflow_corpus.ingest.model import recipe_facts, recipe_of
 from kubeflow_corpus.ingest.outcomes import (
     AROUND_FILE,
@@ -189,14 +189,14 @@ def _named_documents(
     above = section_pages(named, source.site.generator if source.site else "")
     for item in fetch_documents(source, revision, workdir, named=named | above):
         if item.path in named:
-            defines = defines or (isinstance(item, Document) and item.source_type == "manifest" and KIND in item.text)
+            defines = defines or (isinstance(item, Document) and defines_crd(item))
             yield item
         elif isinstance(item, Document):
             around.append(item)
     # Go types explain a CRD, and of several copies one is shown: only the whole repository says what its rows are.
     every: Iterable[Document | Skip] = fetch_documents(source, revision, workdir) if defines else around
     others = (item for item in every if isinstance(item, Document) and item.path not in named)
-    write_jsonl(folder / AROUND_FILE, (item.to_dict() for item in others if not defines or tells_context(item)))
+    write_jsonl(folder / AROUND_FILE, (item.to_dict() for item in others if not defines or explains_crds(item)))
 
 
 def fetch_source_threads(catalogue: str, resolved: str, state: str, target: str) -> dict[str, Any]:

@@ -23,9 +23,9 @@ from typing import Final
 from kubeflow_corpus.chunking.line_rows import Rows
 from kubeflow_corpus.chunking.manifests.go_types import GoStruct, GoTypes, add_go_file, value_of
 from kubeflow_corpus.chunking.manifests.yaml_tree import YamlNode, flow, split_documents
+from kubeflow_corpus.custom_resources import CRD_KIND
 from kubeflow_corpus.records import Document, FieldValue
 
-KIND: Final = "CustomResourceDefinition"
 DEFINITION: Final = "definition"
 # Schemas nest as deep as an attacker likes, and an alias may lead back to its own parent.
 MAX_DEPTH: Final = 60
@@ -120,7 +120,7 @@ _COPY: Final = re.compile(
 _NAME: Final = re.compile(r"^ {1,4}name: [\"']?([a-z0-9][a-z0-9-]*\.[a-z0-9.-]+)[\"']?\s*$", re.MULTILINE)
 _VERSION: Final = re.compile(r"(?:name|version): [\"']?(v\d+(?:(?:alpha|beta)\d+)?)[\"']?\s*\n")
 _VERSION_INDENT: Final = 12
-_IS_CRD: Final = re.compile(rf"^kind: [\"']?{KIND}[\"']?\s*$", re.MULTILINE)
+_IS_CRD: Final = re.compile(rf"^kind: [\"']?{CRD_KIND}[\"']?\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class CodeContext:
         """Adds what one file says; files that say nothing cost little."""
         if document.path.endswith(".go"):
             add_go_file(self.go.setdefault(document.repo, GoTypes()), document)
-        elif KIND in document.text:
+        elif CRD_KIND in document.text:
             for name, version, fields in _definitions(document.text):
                 self.copies.setdefault((document.repo, name, version), []).append(CrdCopy(document.path, fields))
 
@@ -167,11 +167,6 @@ class CodeContext:
         """Returns whether another repository of the collection owns a CRD."""
         owner = owner_of(name)
         return owner != document.repo and owner in self.repos
-
-
-def tells_context(document: Document) -> bool:
-    """Returns whether a file says something about the CRDs of other files (see `CodeContext.add`)."""
-    return document.path.endswith(".go") or KIND in document.text
 
 
 def collect_context(documents: Iterable[Document], repos: Iterable[str] = ()) -> CodeContext:
@@ -602,8 +597,8 @@ class _CrdRows:
             shown = [f"{self._rows.document.repo}:{path}" for path in places[:_SHOWN_PLACES]]
             more = [f"and {len(places) - len(shown)} more"] if len(places) > len(shown) else []
             content += "\n# also at: " + ", ".join([*shown, *more])
-        section = f"{KIND} {fields['resource_name']}"
-        self._rows.add(unit_id, section, content, span, {**fields, "kind": KIND}, view=DEFINITION)
+        section = f"{CRD_KIND} {fields['resource_name']}"
+        self._rows.add(unit_id, section, content, span, {**fields, "kind": CRD_KIND}, view=DEFINITION)
 
     def _version(self, unit_id: str, fields: dict[str, FieldValue], version: Version, span: tuple[int, int]) -> None:
         section = f"{fields['kind']} {fields['api_version']}"

@@ -18,6 +18,7 @@ from kubeflow_corpus.chunking.manifests import crds, yaml_tree
 from kubeflow_corpus.chunking.manifests.crds import CodeContext
 from kubeflow_corpus.chunking.manifests.yaml_tree import YamlNode, YamlRejected
 from kubeflow_corpus.chunking.plain_text import cut_plain_text
+from kubeflow_corpus.custom_resources import CRD_KIND
 from kubeflow_corpus.records import Chunked, Document, FieldValue, Skip
 
 # The largest CRD has 2 MB, and install bundles hold several; YAML of that size without a CRD is data.
@@ -48,7 +49,7 @@ def chunk(document: Document, budget: Budget, context: CodeContext | None = None
     Returns:
         Rows, removed lines and counts, or the reason why the file gives no row.
     """
-    if len(document.text) > (MAX_BYTES if crds.KIND in document.text[:MAX_BYTES] else MAX_PLAIN_BYTES):
+    if len(document.text) > (MAX_BYTES if CRD_KIND in document.text[:MAX_BYTES] else MAX_PLAIN_BYTES):
         return Chunked(skipped=_skip(document, "too_large"))
     if "\0" in document.text[:8_000]:
         return Chunked(skipped=_skip(document, "binary"))
@@ -73,7 +74,7 @@ def _skip(document: Document, reason: str) -> Skip:
 
 def _excluded(document: Document) -> str:
     """Returns why a file is left out. A file that holds a CRD never is, whatever its path or attributes say."""
-    if crds.KIND in document.text:
+    if CRD_KIND in document.text:
         return ""
     if document.metadata.get("generated"):
         return "generated_attribute"
@@ -133,7 +134,7 @@ class _Objects:
         if kind.endswith("List") and items is not None and items.kind == "sequence" and items.items:
             self._list(items.items, start, end, base)
             return
-        if kind == crds.KIND and crds.add_crd(self._rows, node, start, end, self._context):
+        if kind == CRD_KIND and crds.add_crd(self._rows, node, start, end, self._context):
             return
         if PurePosixPath(self._rows.document.path).name in _KUSTOMIZATIONS:
             kind = kind or "Kustomization"
