@@ -75,8 +75,6 @@ FILTERS: Final[dict[str, FilterSpec]] = {
     "api_version": FilterSpec("api_version", "in", (CODE.alias,)),
     "resource_name": FilterSpec("resource_name", "in", (CODE.alias,)),
 }
-# What the field `visibility` of a row holds that everybody may see.
-PUBLIC: Final = ""
 
 
 def filters_of(spec: CollectionSpec) -> tuple[str, ...]:
