@@ -14,6 +14,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from kubeflow_corpus.errors import SettingsError
 from ruamel.yaml import YAML
 
+from pipelines.graph import build_pipeline
 from pipelines.placement import Placement
 from pipelines.registry import PIPELINES
 
@@ -46,12 +47,12 @@ def add_crash_notice_argument(parser: argparse.ArgumentParser) -> None:
         "--no-crash-notice",
         dest="crash_notice",
         action="store_false",
-        help="without the task that tells of steps that broke off: servers before 2.14 do not know how it is started",
+        help="without the task that notifies of killed steps: servers before 2.14 do not know how it is started",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compiles, and prints a line for each file.
+    """Compiles, and prints one line per file.
 
     Raises:
         SettingsError: The image is missing or not pinned.
@@ -87,7 +88,7 @@ def compiled(name: str, image: str, crash_notice: bool = True) -> str:
     with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder:
         file = Path(folder) / f"{name}.yaml"
         placement = Placement(image=image, crash_notice=crash_notice)
-        compiler.Compiler().compile(PIPELINES[name](placement), package_path=str(file))
+        compiler.Compiler().compile(build_pipeline(name, placement), package_path=str(file))
         read_spec(file)
         return file.read_text(encoding="utf-8")
 

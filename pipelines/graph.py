@@ -1,140 +1,139 @@
-"""The steps of one collection, from its sources to what readers see. Each of the four pipelines is built of it."""
+"""The graphs of the pipelines: the steps of each collection, and what is said of them once all of them ended."""
 
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Dict, Final  # noqa: UP035
 
 from kfp import dsl
-from kfp.dsl import PipelineTask
-from kubeflow_corpus.ingest.components.chunking import chunk
-from kubeflow_corpus.ingest.components.embedding import describe_model, embed
-from kubeflow_corpus.ingest.components.evaluation import evaluate
-from kubeflow_corpus.ingest.components.sources import fetch, fetch_threads, list_sources, resolve_revision
-from kubeflow_corpus.ingest.components.store import apply, plan, publish, read_state
+from kfp.dsl import Dataset, PipelineTask
+from kubeflow_corpus.ingest.components import (
+    apply,
+    chunk,
+    describe_model,
+    embed,
+    evaluate,
+    fetch,
+    fetch_threads,
+    list_sources,
+    notify_crash,
+    plan,
+    publish,
+    read_state,
+    report,
+    report_corpus,
+    resolve_revision,
+)
+from kubeflow_corpus.ingest.options import RunOptions
 
 from pipelines.placement import Placement
+from pipelines.registry import PIPELINES
 
-COLLECTIONS: Final = ("docs", "issues", "code")
+# KFP shows it beside the field of its form.
+_OPTIONS: Final = "What the run is asked for, as a mapping; what it leaves out has its default."
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The parameters of a pipeline, as placeholders that KFP fills when it runs.
+def build_pipeline(name: str, placement: Placement) -> Any:
+    """Returns a pipeline.
 
-    Attributes:
-        catalogue: Path of the catalogue.
-        sources: Names of sources.
-        changed_paths: Documents, as ``source:path``.
-        rebuild: Whether to fill a new version.
-        allow_deletions: Names of sources.
-        questions: Path of a question set.
-        floors: Metric to its least mean.
-        wait_seconds: How long to wait for another writer.
-        build: Which build of the program this is.
+    Args:
+        name: One of `PIPELINES`.
+        placement: Where it will run.
+    """
+    pipeline = PIPELINES[name]
+    parts = {collection: _collection_pipeline(collection, placement) for collection in pipeline.collections}
+    return reported_pipeline(name, pipeline.title, parts, placement)
+
+
+def _collection_pipeline(collection: str, placement: Placement) -> Any:
+    def steps(options: Dict[str, Any] = {}) -> Dataset:  # noqa: B006, UP006
+        return collection_steps(collection, options, placement).outputs["published"]
+
+    return dsl.pipeline(name=collection, description=PIPELINES[collection].title)(steps)
+
+
+def reported_pipeline(name: str, title: str, parts: Mapping[str, Any], placement: Placement) -> Any:
+    """Returns the pipeline that runs the graphs of collections side by side and reports when all of them ended.
+
+    No graph waits for another. A graph passes on every failure that its steps understand, and the report names it: a
+    graph that *fails* lost a step to a kill, a lack of memory or a defect, so that there will be no report. A task of
+    its own, which KFP starts however the graph ended, notifies of that: never both of one failure.
+
+    Args:
+        name: Name of the pipeline.
+        title: What it does, for the KFP UI.
+        parts: Collection to the pipeline of its steps.
+        placement: Where it will run.
     """
 
-    catalogue: Any
-    sources: Any
-    changed_paths: Any
-    rebuild: Any
-    allow_deletions: Any
-    questions: Any
-    floors: Any
-    wait_seconds: Any
-    build: Any
+    def whole_pipeline(options: Dict[str, Any] = {}) -> None:  # noqa: B006, UP006
+        graphs = {collection: part(options=options) for collection, part in parts.items()}
+        placement.place(_report(graphs))
+        if placement.crash_notice:
+            for collection, graph in graphs.items():
+                placement.place(_crash_notice(collection, graph))
+
+    whole_pipeline.__doc__ = f"{title}\n\nArgs:\n    options: {_OPTIONS} {_described_options()}\n"
+    return dsl.pipeline(name=name, description=title)(whole_pipeline)
 
 
-def collection_steps(collection: str, options: Options, placement: Placement) -> PipelineTask:
+def _described_options() -> str:
+    """Returns the options of a run with their descriptions, as one paragraph."""
+    lines = (RunOptions.__doc__ or "").partition("Attributes:\n")[2].split("\n")
+    return " ".join(" ".join(lines).split())
+
+
+def _report(graphs: Mapping[str, PipelineTask]) -> PipelineTask:
+    if len(graphs) > 1:
+        return report_corpus(**{collection: graph.output for collection, graph in graphs.items()})
+    (graph,) = graphs.values()
+    return report(published=graph.output)
+
+
+def _crash_notice(collection: str, graph: PipelineTask) -> PipelineTask:
+    notice = notify_crash(
+        collection=collection,
+        run_name=dsl.PIPELINE_JOB_NAME_PLACEHOLDER,
+        run_id=dsl.PIPELINE_JOB_ID_PLACEHOLDER,
+    )
+    return notice.after(graph).ignore_upstream_failure()
+
+
+def collection_steps(collection: str, options: Any, placement: Placement) -> PipelineTask:
     """Adds the steps of a collection to the pipeline that is being defined.
+
+    Only the first step takes the options: each result carries them on. So `fetch` and `chunk`, which KFP caches, see
+    nothing but what `resolve_revision` says of their source.
 
     Args:
         collection: ``docs``, ``issues`` or ``code``.
-        options: The pipeline's parameters.
+        options: The pipeline's parameter.
         placement: Where it will run.
 
     Returns:
         The last of them, `publish`, whose output ``published`` says how it went.
     """
     place = placement.place
-    listed = place(
-        list_sources(
-            catalogue=options.catalogue,
-            collection=collection,
-            names=options.sources,
-            changed_paths=options.changed_paths,
-            rebuild=options.rebuild,
-        )
-    )
-    model = place(describe_model(collection=collection, begun=listed.outputs["begun"]))
-    state = place(
-        read_state(
-            collection=collection,
-            model=model.outputs["model"],
-            sources=listed.outputs["Output"],
-            rebuild=options.rebuild,
-        )
-    )
+    listed = place(list_sources(collection=collection, options=options, job_id=dsl.PIPELINE_JOB_ID_PLACEHOLDER))
+    model = place(describe_model(begun=listed.outputs["begun"]))
+    state = place(read_state(model=model.outputs["model"])).outputs["state"]
     with dsl.ParallelFor(listed.outputs["Output"], parallelism=placement.parallel) as source:
-        resolved = place(
-            resolve_revision(
-                catalogue=options.catalogue,
-                collection=collection,
-                source=source,
-                changed_paths=options.changed_paths,
-                state=state.outputs["state"],
-            )
-        )
-        fetched = place(_fetch(collection, options, resolved, state))
-        chunked = place(
-            chunk(
-                collection=collection,
-                build=options.build,
-                documents=fetched.outputs["documents"],
-            )
-        )
+        resolved = place(resolve_revision(source=source, state=state))
+        if collection == "issues":
+            fetched = place(fetch_threads(resolved=resolved.output, state=state))
+        else:
+            # Without the state among its inputs, so that the commit is all that its cache depends on.
+            fetched = place(fetch(resolved=resolved.output))
+        chunked = place(chunk(documents=fetched.outputs["documents"]))
 
     # `Collected` remembers its consumer: one for each.
-    planned = place(
-        plan(
-            collection=collection,
-            state=state.outputs["state"],
-            chunks=dsl.Collected(chunked.outputs["chunks"]),
-            rebuild=options.rebuild,
-            allow_deletions=options.allow_deletions,
-            sources=listed.outputs["Output"],
-            names=options.sources,
-            job_id=dsl.PIPELINE_JOB_ID_PLACEHOLDER,
-        )
-    )
+    planned = place(plan(state=state, chunks=dsl.Collected(chunked.outputs["chunks"])))
     with dsl.ParallelFor(planned.outputs["Output"], parallelism=placement.parallel) as shard:
-        embedded = place(embed(collection=collection, shard=shard, planned=planned.outputs["planned"]))
+        embedded = place(embed(shard=shard, planned=planned.outputs["planned"]))
     applied = place(
         apply(
-            collection=collection,
             planned=planned.outputs["planned"],
             chunks=dsl.Collected(chunked.outputs["chunks"]),
-            wait_seconds=options.wait_seconds,
             vectors=dsl.Collected(embedded.outputs["vectors"]),
         )
     )
-    evaluated = place(
-        evaluate(
-            collection=collection,
-            applied=applied.outputs["applied"],
-            questions=options.questions,
-            floors=options.floors,
-        )
-    )
-    return place(
-        publish(
-            collection=collection,
-            evaluated=evaluated.outputs["evaluated"],
-            wait_seconds=options.wait_seconds,
-        )
-    )
-
-
-def _fetch(collection: str, options: Options, resolved: PipelineTask, state: PipelineTask) -> PipelineTask:
-    if collection == "issues":
-        return fetch_threads(catalogue=options.catalogue, resolved=resolved.output, state=state.outputs["state"])
-    # Without the state among its inputs, so that the commit is all that its cache depends on.
-    return fetch(catalogue=options.catalogue, collection=collection, resolved=resolved.output, build=options.build)
+    evaluated = place(evaluate(applied=applied.outputs["applied"]))
+    return place(publish(evaluated=evaluated.outputs["evaluated"]))

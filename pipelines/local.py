@@ -9,14 +9,15 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from kubeflow_corpus.ingest.outcomes import OUTCOME_FILE, Outcome, read_outcome
+from kubeflow_corpus.ingest.options import RunOptions
 from kubeflow_corpus.ingest.progress import EVENTS_VARIABLE
-from kubeflow_corpus.ingest.store import RUN_VARIABLE
+from kubeflow_corpus.ingest.results import StepResult
+from kubeflow_corpus.ingest.step import RESULT_FILE, read_result
 from kubeflow_corpus.store.lease import RUN_PROCESS_VARIABLE, process_name
 
 from pipelines.screen import Screen, watching
@@ -72,22 +73,22 @@ class Result:
     """What a local run left.
 
     Attributes:
-        outcomes: How publishing each collection went; empty where the run broke off before.
+        published: How publishing each collection went; empty where the run ended before.
         screen: The events of the run.
         error: KFP's own error; empty where every step ended well.
     """
 
-    outcomes: Mapping[str, Outcome]
+    published: Mapping[str, StepResult]
     screen: Screen
     error: str
 
 
-def run_pipeline(pipeline: Any, arguments: Mapping[str, Any], place: Workplace, *, verbose: bool = False) -> Result:
+def run_pipeline(pipeline: Any, options: RunOptions, place: Workplace, *, verbose: bool = False) -> Result:
     """Runs a pipeline, and draws its progress.
 
     Args:
         pipeline: What `dsl.pipeline` returned.
-        arguments: Its arguments.
+        options: What the run is asked for.
         place: Where the run is kept.
         verbose: Whether to show KFP's log too.
     """
@@ -104,7 +105,7 @@ def run_pipeline(pipeline: Any, arguments: Mapping[str, Any], place: Workplace, 
             cache_root=str(place.cache),
         )
         try:
-            pipeline(**arguments)
+            pipeline(options=replace(options, run=place.run_id, runner="local").to_dict())
         except (RuntimeError, ValueError) as raised:
             # KFP names the task that failed, or the output that a failed task did not leave, and nothing else: what
             # the task said itself is in the events.
@@ -128,14 +129,14 @@ def watched_here() -> Iterator[Screen]:
                 os.environ[EVENTS_VARIABLE] = before
 
 
-def published(run: Path) -> dict[str, Outcome]:
+def published(run: Path) -> dict[str, StepResult]:
     """Returns how publishing went, by collection."""
-    outcomes = [read_outcome(file.parent) for file in sorted(run.rglob(f"published/{OUTCOME_FILE}"))]
-    return {outcome.facts["collection"]: outcome for outcome in outcomes}
+    results = [read_result(file.parent) for file in sorted(run.rglob(f"published/{RESULT_FILE}"))]
+    return {result.collection: result for result in results}
 
 
 def forget_failures(cache: Path) -> None:
-    """Removes what KFP remembers of steps that handed on a failure: the next run has to try them again."""
+    """Removes what KFP remembers of steps that failed: the next run has to retry them."""
     for entry in cache.glob("*.json"):
         try:
             outputs = json.loads(entry.read_text(encoding="utf-8"))
@@ -153,7 +154,6 @@ def _environment(place: Workplace) -> Iterator[None]:
     uri = os.environ.get("MILVUS_URI", "").strip() or str(place.milvus)
     os.environ["MILVUS_URI"] = uri if "://" in uri else os.path.abspath(uri)
     os.environ[EVENTS_VARIABLE] = str(place.events)
-    os.environ[RUN_VARIABLE] = place.run_id
     # A lease lives from the first step that writes to the last one: while this process does.
     os.environ[RUN_PROCESS_VARIABLE] = process_name(os.getpid())
     # Steps find the project in the environment of this interpreter, and buffer nothing that a crash would lose.

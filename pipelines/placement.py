@@ -31,7 +31,7 @@ class Policy:
         memory: Memory request; the limit is `memory_limit`.
         memory_limit: More than the step ever needs: above it something is wrong.
         timeout: Seconds after which its pod is ended.
-        retries: How often a lost or crashed pod is started again. Errors that a step understands are handed on to
+        retries: How often a lost or crashed pod is started again. Errors that a step understands are passed on to
             the report instead and are not tried again.
         secrets: Keys of the Secret that it sees, under the same names.
         config: Keys of the ConfigMap that it sees, under the same names.
@@ -86,7 +86,7 @@ POLICIES: Final[dict[str, Policy]] = {
     # The report raises on purpose: to try it again would only say it twice.
     "report": Policy(retries=0, secrets=("NOTIFY_WEBHOOK_URL",)),
     "report-corpus": Policy(retries=0, secrets=("NOTIFY_WEBHOOK_URL",)),
-    "tell-of-crash": Policy(secrets=("NOTIFY_WEBHOOK_URL",)),
+    "notify-crash": Policy(secrets=("NOTIFY_WEBHOOK_URL",)),
 }
 
 
@@ -97,8 +97,8 @@ class Placement:
     Attributes:
         image: Image of every step, by digest; empty is the local runner, which starts processes.
         parallel: How many sources, and how many shards, are worked on at a time.
-        crash_notice: Whether a task tells of steps that broke off: a pod more for each collection. Not on this
-            machine, where the program that starts the steps sees that and tells of it.
+        crash_notice: Whether a task notifies of steps that ended early: one more pod per collection. Not on this
+            machine, where the program that starts the steps sees that and notifies.
     """
 
     image: str = ""

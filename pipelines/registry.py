@@ -1,17 +1,27 @@
 """The four pipelines by name."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from pipelines.code import code
-from pipelines.corpus import corpus
-from pipelines.docs import docs
-from pipelines.issues import issues
-from pipelines.placement import Placement
 
-PIPELINES: Final[dict[str, Callable[[Placement], Any]]] = {
-    "docs": docs,
-    "issues": issues,
-    "code": code,
-    "corpus": corpus,
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A pipeline.
+
+    Attributes:
+        title: What it does, for the KFP UI.
+        collections: Which collections it fills.
+    """
+
+    title: str
+    collections: tuple[str, ...]
+
+
+PIPELINES: Final = {
+    "docs": Pipeline("Indexes the documentation sites of the catalogue.", ("docs",)),
+    "issues": Pipeline("Indexes the issue threads of the catalogue.", ("issues",)),
+    "code": Pipeline("Indexes the code and the manifests of the catalogue.", ("code",)),
+    "corpus": Pipeline(
+        "Indexes the documentation, the issue threads and the code of the catalogue.", ("docs", "issues", "code")
+    ),
 }

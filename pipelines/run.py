@@ -5,46 +5,29 @@ import os
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from kubeflow_corpus.errors import CatalogueError, RunFailed, SettingsError
-from kubeflow_corpus.ingest.build import build_digest
-from kubeflow_corpus.ingest.chunking import chunk_source
-from kubeflow_corpus.ingest.embedding import describe_model
-from kubeflow_corpus.ingest.outcomes import (
-    CURSORS_FILE,
-    Outcome,
-    fresh_folder,
-    read_outcome,
-    totals_of,
-    write_json,
-    write_outcome,
-)
+from kubeflow_corpus.ingest.options import RunOptions
 from kubeflow_corpus.ingest.progress import Event
-from kubeflow_corpus.ingest.report import CRASH_REMEDY, notify, run_failed, summary_lines
-from kubeflow_corpus.ingest.sources import SOURCE_TYPES, fetch_source, fetch_source_threads, resolve_source
-from kubeflow_corpus.ingest.summary import Failure, failures
+from kubeflow_corpus.ingest.report import CRASH_REMEDY, notify, run_failed
+from kubeflow_corpus.ingest.runner import RunFolders, dry_run_collection, row_digest
+from kubeflow_corpus.ingest.sources import SOURCE_TYPES
+from kubeflow_corpus.ingest.summary import Failure, failures, summary_lines
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.sources.catalogue import Source, load_catalogue
+from kubeflow_corpus.sources.catalogue import Catalogue, Source, load_catalogue
 from kubeflow_corpus.sources.named import named_documents
 
 from pipelines.arguments import add_changed_paths_argument
 from pipelines.local import Result, Workplace, run_pipeline, watched_here
 from pipelines.placement import Placement
-
-COLLECTIONS: Final[dict[str, tuple[str, ...]]] = {
-    **{name: (name,) for name in SOURCE_TYPES},
-    "corpus": tuple(SOURCE_TYPES),
-}
+from pipelines.registry import PIPELINES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("pipeline", choices=COLLECTIONS, help="which collection to index; corpus is all three")
+    parser.add_argument("pipeline", choices=PIPELINES, help="which collection to index; corpus is all three")
     parser.add_argument("--catalogue", default="", metavar="FILE", help="YAML of the sources (default: Kubeflow's own)")
     parser.add_argument(
         "--source", action="append", default=[], metavar="NAME", help="only this source; may be given more than once"
@@ -52,6 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_changed_paths_argument(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="fetch and chunk, print the figures, write no collection"
+    )
+    parser.add_argument(
+        "--digest",
+        action="store_true",
+        help="with --dry-run: print the number of rows of each source and one digest of them",
     )
     parser.add_argument(
         "--rebuild", action="store_true", help="fill a new version beside the served one, and serve it if it passes"
@@ -85,37 +73,25 @@ def run(args: argparse.Namespace) -> int:
         CorpusError: The catalogue or a setting is wrong, or something failed: one line that names it.
     """
     started = time.monotonic()
-    catalogue = os.path.abspath(args.catalogue) if args.catalogue else ""
-    named = named_documents(load_catalogue(catalogue), args.changed_paths, sources=args.source, rebuild=args.rebuild)
-    chosen = _chosen_sources(catalogue, args.pipeline, list(named) or args.source)
-    _check_names(args.allow_deletions, catalogue)
-    floors = dict(map(_floor, args.floor))
+    options = options_of(args)
+    known = load_catalogue(options.catalogue)
+    named = named_documents(known, options.changed_paths, sources=options.sources, rebuild=options.rebuild)
+    chosen = _chosen_sources(known, args.pipeline, list(named) or options.sources)
+    known.select("", options.allow_deletions)
     settings = Settings.from_env()
     place = Workplace.new(Path(args.local), args.pipeline)
+    if args.digest and not args.dry_run:
+        raise SettingsError("--digest is of a dry run", remedy="Add --dry-run")
     if args.dry_run:
-        return _dry_run(catalogue, chosen, args.changed_paths)
+        return _dry_run(options, list(chosen), digest=args.digest)
     _say(args.pipeline, chosen, settings, place)
-    from pipelines.registry import PIPELINES
+    from pipelines.graph import build_pipeline
 
-    result = run_pipeline(
-        PIPELINES[args.pipeline](Placement(crash_notice=False)),
-        {
-            "catalogue": catalogue,
-            "sources": args.source,
-            "changed_paths": args.changed_paths,
-            "rebuild": args.rebuild,
-            "allow_deletions": args.allow_deletions,
-            "questions": os.path.abspath(args.questions) if args.questions else "",
-            "floors": floors,
-            "wait_seconds": args.wait,
-            "build": build_digest(),
-        },
-        place,
-        verbose=args.verbose,
-    )
-    for collection in COLLECTIONS[args.pipeline]:
-        if collection in result.outcomes:
-            print("\n".join(summary_lines(collection, result.outcomes[collection])))
+    pipeline = build_pipeline(args.pipeline, Placement(crash_notice=False))
+    result = run_pipeline(pipeline, options, place, verbose=args.verbose)
+    for collection in PIPELINES[args.pipeline].collections:
+        if collection in result.published:
+            print("\n".join(summary_lines(result.published[collection])))
     print(f"{time.monotonic() - started:.1f} s, {_peak(result.screen.events)}; artifacts and log: {place.run}")
     try:
         _raise_failures(result, place)
@@ -131,16 +107,37 @@ def _was_reported(events: Sequence[Event]) -> bool:
     return any(event.step == "report" and event.state in ("done", "failed") for event in events)
 
 
-def _chosen_sources(catalogue: str, pipeline: str, names: Sequence[str]) -> dict[str, tuple[Source, ...]]:
+def options_of(args: argparse.Namespace) -> RunOptions:
+    """Returns what the command line asks for.
+
+    Raises:
+        SettingsError: A floor is not METRIC=MEAN.
+        InvalidArgument: A value is out of range.
+    """
+    return RunOptions.from_dict(
+        {
+            "catalogue": os.path.abspath(args.catalogue) if args.catalogue else "",
+            "sources": args.source,
+            "changed_paths": args.changed_paths,
+            "rebuild": args.rebuild,
+            "allow_deletions": args.allow_deletions,
+            "questions": os.path.abspath(args.questions) if args.questions else "",
+            "floors": dict(map(_floor, args.floor)),
+            "wait_seconds": args.wait,
+        }
+    )
+
+
+def _chosen_sources(known: Catalogue, pipeline: str, names: Sequence[str]) -> dict[str, tuple[Source, ...]]:
     """Returns the sources by collection, having checked that there are any: an empty run is a mistake."""
-    known = load_catalogue(catalogue)
-    if len(COLLECTIONS[pipeline]) == 1:
+    collections = PIPELINES[pipeline].collections
+    if len(collections) == 1:
         chosen = {pipeline: known.select(SOURCE_TYPES[pipeline], names)}
     else:
         wanted = known.select("", names)
         chosen = {
-            collection: tuple(source for source in wanted if source.type == source_type)
-            for collection, source_type in SOURCE_TYPES.items()
+            collection: tuple(source for source in wanted if source.type == SOURCE_TYPES[collection])
+            for collection in collections
         }
     if not any(chosen.values()):
         wanted_type = SOURCE_TYPES.get(pipeline, "any")
@@ -157,11 +154,7 @@ def _floor(text: str) -> tuple[str, float]:
     try:
         return name, float(mean)
     except ValueError as error:
-        raise SettingsError(f"--floor {text!r} is no METRIC=MEAN", remedy="Write --floor hit@5=0.9") from error
-
-
-def _check_names(names: Sequence[str], catalogue: str) -> None:
-    load_catalogue(catalogue).select("", names)
+        raise SettingsError(f"--floor {text!r} is not METRIC=MEAN", remedy="Write --floor hit@5=0.9") from error
 
 
 def _say(pipeline: str, chosen: dict[str, tuple[Source, ...]], settings: Settings, place: Workplace) -> None:
@@ -179,24 +172,24 @@ def _peak(events: Sequence[Event]) -> str:
 
 
 def _raise_failures(result: Result, place: Workplace) -> None:
-    found = [failure for collection, outcome in result.outcomes.items() for failure in failures(collection, outcome)]
+    found = [failure for published in result.published.values() for failure in failures(published)]
     if not found and not result.error:
         return
     known = {(failure.collection, failure.source, failure.step) for failure in found}
     for event in result.screen.events:
-        # A step that broke off has no outcome: what it said last is all there is.
+        # A step that ended early has no result: what it said last is all there is.
         key = (event.collection, event.item, event.step)
         if event.state == "failed" and event.collection and key not in known and not _covered(found, event):
             cause = f"{event.problem}. {event.remedy}" if event.remedy else event.problem
             found.append(Failure(event.collection, event.item, event.step, cause))
     if result.error:
-        found += [failure for failure in _broken_off(result.screen.events) if failure not in found]
+        found += [failure for failure in _killed(result.screen.events) if failure not in found]
     if found:
         raise run_failed(found)
     raise RunFailed(f"A step ended without saying why: {result.error}", remedy=f"See {place.log}")
 
 
-def _broken_off(events: Sequence[Event]) -> list[Failure]:
+def _killed(events: Sequence[Event]) -> list[Failure]:
     """Returns the steps that began and never said how they ended: their process was killed."""
     last = {(event.collection, event.item, event.step): event.state for event in events if event.collection}
     return [
@@ -210,34 +203,18 @@ def _covered(found: Sequence[Failure], event: Event) -> bool:
     return any(failure.collection == event.collection and failure.step == event.step for failure in found)
 
 
-def _dry_run(catalogue: str, chosen: dict[str, tuple[Source, ...]], changed_paths: Sequence[str]) -> int:
+def _dry_run(options: RunOptions, collections: Sequence[str], *, digest: bool) -> int:
     found: list[Failure] = []
-    for collection, sources in chosen.items():
+    for collection in collections:
         with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder, watched_here():
-            # No collection is asked: a dry run needs no Milvus, and reads every source from its beginning.
-            begun, state = fresh_folder(f"{folder}/begun"), Path(folder, "state")
-            write_outcome(begun, Outcome("", "dry run"))
-            describe_model(collection, str(begun), str(state))
-            write_json(str(state / CURSORS_FILE), {})
-            parts = [_dry_source(catalogue, collection, source.name, changed_paths, Path(folder)) for source in sources]
-            outcome = replace(read_outcome(state), sources=tuple(parts))
-        counts = Counter[str]()
-        for part in parts:
-            counts.update(totals_of(part.counts))
-        found += failures(collection, outcome)
-        print("\n".join(summary_lines(collection, replace(outcome, counts=counts))))
+            folders = RunFolders(Path(folder))
+            result = dry_run_collection(collection, options, folders)
+            digests = [(source.source, *row_digest(folders.rows(source.source))) for source in result.sources]
+        found += failures(result)
+        print("\n".join(summary_lines(result)))
+        if digest:
+            print("\n".join(f"digest {collection}/{name} {rows} {value}" for name, rows, value in digests))
     if found:
         raise run_failed(found)
     print("dry run: nothing was embedded or written")
     return 0
-
-
-def _dry_source(catalogue: str, collection: str, name: str, changed_paths: Sequence[str], folder: Path) -> Outcome:
-    state, documents, chunks = (str(folder / part) for part in ("state", f"documents-{name}", f"chunks-{name}"))
-    resolved = resolve_source(catalogue, collection, name, state, changed_paths)
-    if collection == "issues":
-        fetch_source_threads(catalogue, resolved, state, documents)
-    else:
-        fetch_source(catalogue, collection, resolved, documents)
-    chunk_source(documents, chunks, collection)
-    return read_outcome(Path(chunks))

@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import kfp_server_api
-from kubeflow_corpus.errors import SettingsError
+from kubeflow_corpus.errors import InvalidArgument, SettingsError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipelines.cluster import Cluster, KfpSettings
 from pipelines.compile import add_crash_notice_argument, add_image_argument, check_image
 from pipelines.registry import PIPELINES
-from pipelines.submit import NAME_PREFIX, upload
+from pipelines.submit import NAME_PREFIX, pipeline_arguments, upload
 
 # In the description of each recurring run: that it is ours, and what it was made from.
 _MARK: Final = "Made by python -m pipelines schedule; digest "
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Makes the cluster what the file says, and prints a line for each schedule.
+    """Makes the cluster what the file says, and prints one line per schedule.
 
     Raises:
         CorpusError: The file, a setting, the host or the token is wrong.
@@ -98,13 +98,13 @@ def apply_schedules(
         crash_notice: As in `Placement`.
 
     Returns:
-        A line for each.
+        One line per schedule.
     """
     experiment_id = cluster.ensure_experiment(experiment)
     held = [recurring for recurring in cluster.recurring_runs(experiment_id) if _digest_of(recurring)]
     lines = []
     for schedule in schedules:
-        version = upload(cluster, schedule.pipeline, image, schedule.parameters, crash_notice=crash_notice)
+        version = upload(cluster, schedule.pipeline, image, crash_notice=crash_notice)
         digest = schedule.digest(version)
         same_name = [recurring for recurring in held if recurring.display_name == schedule.name]
         right = [recurring for recurring in same_name if _digest_of(recurring) == digest]
@@ -136,7 +136,7 @@ def _recurring_run(schedule: Schedule, experiment_id: str, version: Any, digest:
         description=f"{_MARK}{digest}",
         experiment_id=experiment_id,
         pipeline_version_reference=version,
-        runtime_config=kfp_server_api.V2beta1RuntimeConfig(parameters=dict(schedule.parameters)),
+        runtime_config=kfp_server_api.V2beta1RuntimeConfig(parameters=pipeline_arguments(schedule.parameters)),
         trigger=kfp_server_api.V2beta1Trigger(cron_schedule=kfp_server_api.V2beta1CronSchedule(cron=schedule.cron)),
         mode=mode.ENABLE if schedule.enabled else mode.DISABLE,
         # One writer a collection: a second run would only wait for the first.
@@ -175,7 +175,7 @@ def read_schedules(path: Path) -> tuple[str, list[Schedule]]:
 def _schedule(path: Path, number: int, entry: Any) -> Schedule:
     where = f"schedule {number}"
     if not isinstance(entry, dict):
-        raise _wrong(path, f"{where} is no mapping")
+        raise _wrong(path, f"{where} is not a mapping")
     unknown = sorted(map(str, set(entry) - set(_KEYS)))
     if unknown:
         raise _wrong(path, f"{where} has an unknown key {unknown[0]!r}")
@@ -190,6 +190,10 @@ def _schedule(path: Path, number: int, entry: Any) -> Schedule:
     parameters, enabled = entry.get("parameters") or {}, entry.get("enabled", True)
     if not isinstance(parameters, dict) or not isinstance(enabled, bool):
         raise _wrong(path, f"{where}: parameters is a mapping, enabled is true or false")
+    try:
+        pipeline_arguments(parameters)
+    except InvalidArgument as error:
+        raise _wrong(path, f"{where}: {error}") from error
     return Schedule(name, pipeline, " ".join(fields), parameters, enabled)
 
 

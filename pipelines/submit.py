@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubeflow_corpus.errors import SettingsError
+from kubeflow_corpus.ingest.options import RunOptions
 from kubeflow_corpus.sources.named import parse_named
 
 from pipelines.arguments import add_changed_paths_argument
@@ -46,57 +47,45 @@ def run(args: argparse.Namespace) -> int:
     check_image(args.image)
     parameters = parse_parameters(args.parameter)
     if args.changed_paths:
-        # The catalogue is the cluster's: whether it has such sources is found there.
-        parse_named(args.changed_paths)
         parameters["changed_paths"] = args.changed_paths
+    arguments = pipeline_arguments(parameters)
     cluster = Cluster(KfpSettings.from_env())
-    version = upload(cluster, args.pipeline, args.image, parameters, crash_notice=args.crash_notice)
+    version = upload(cluster, args.pipeline, args.image, crash_notice=args.crash_notice)
     experiment = cluster.ensure_experiment(args.experiment)
     name = f"{NAME_PREFIX}-{args.pipeline}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    print(f"{name}: {cluster.start_run(name, experiment, version, parameters)}")
+    print(f"{name}: {cluster.start_run(name, experiment, version, arguments)}")
     return 0
 
 
-def upload(
-    cluster: Cluster, pipeline: str, image: str, parameters: Mapping[str, Any], *, crash_notice: bool = True
-) -> Any:
+def pipeline_arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a pipeline for what a person writes as its parameters.
+
+    Raises:
+        InvalidArgument: A run has no such parameter, or it is of another kind. The server would find that only when
+            it runs.
+    """
+    # The catalogue is the cluster's: whether it has such sources is found there.
+    parse_named(RunOptions.from_dict(parameters).changed_paths)
+    return {"options": dict(parameters)} if parameters else {}
+
+
+def upload(cluster: Cluster, pipeline: str, image: str, *, crash_notice: bool = True) -> Any:
     """Uploads a pipeline unless this version is there.
 
     Args:
         cluster: The server.
         pipeline: Which one.
         image: Image of every step, by digest.
-        parameters: Arguments that will be given to it: checked against what it takes.
         crash_notice: As in `Placement`.
 
     Returns:
         The reference to its version.
-
-    Raises:
-        SettingsError: The pipeline has no such parameter.
     """
     with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder:
         file = compile_pipeline(pipeline, image, Path(folder), crash_notice=crash_notice)
-        check_parameters(pipeline, file, parameters)
         # Compiled YAML is the same for the same program and image: so is the version's name.
         digest = hashlib.sha256(file.read_bytes()).hexdigest()[:_VERSION_CHARACTERS]
         return cluster.ensure_version(f"{NAME_PREFIX}-{pipeline}", f"{pipeline}-{digest}", file)
-
-
-def check_parameters(pipeline: str, file: Path, parameters: Mapping[str, Any]) -> None:
-    """Refuses a parameter that a pipeline does not take: the server would find that only when it runs.
-
-    Raises:
-        SettingsError: It has no such parameter.
-    """
-    from pipelines.compile import read_spec
-
-    known = sorted(read_spec(file)[0].root.input_definitions.parameters)
-    unknown = sorted(set(parameters) - set(known))
-    if unknown:
-        raise SettingsError(
-            f"Pipeline {pipeline} has no parameter {', '.join(unknown)}", remedy=f"It has {', '.join(known)}"
-        )
 
 
 def parse_parameters(words: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kubeflow_corpus.ingest.outcomes import read_outcome
+from kubeflow_corpus.ingest.step import read_result
 
 from tests.benchmarks.harness import Row
 from tests.benchmarks.steps import STEPS
@@ -58,7 +58,7 @@ def run(rows: int) -> dict[str, dict[str, float]]:
     """Returns what each step took for so many rows."""
     with tempfile.TemporaryDirectory() as folder, milvus_lite_server(Path(folder) / "data") as server:
         taken = {name: run_step(name, folder, rows, server.uri) for name in STEPS}
-        held = read_outcome(Path(folder) / "publish")
+        held = read_result(Path(folder) / "publish")
         if not held.ok:
             raise RuntimeError(held.error)
         if held.counts["rows held"] < rows:

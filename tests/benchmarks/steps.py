@@ -15,10 +15,9 @@ from pathlib import Path
 import numpy as np
 from kubeflow_corpus.artifacts import write_jsonl
 from kubeflow_corpus.embedding.shards import embed_shard
-from kubeflow_corpus.ingest.chunking import chunk_source
-from kubeflow_corpus.ingest.model import recipe_facts
-from kubeflow_corpus.ingest.outcomes import ROWS_FILE, VECTORS_FILE, Outcome, write_json, write_outcome
-from kubeflow_corpus.ingest.store import apply_collection, plan_collection, publish_collection
+from kubeflow_corpus.ingest import chunking, store
+from kubeflow_corpus.ingest.results import RowInputs, SourceState, StepResult
+from kubeflow_corpus.ingest.step import ROWS_FILE, VECTORS_FILE, read_result, write_result
 from kubeflow_corpus.model import make_recipe
 from numpy.typing import NDArray
 
@@ -26,7 +25,7 @@ from tests.benchmarks.harness import peak_memory_mb
 from tests.benchmarks.material import DIMENSION, IDENTITY, REVISION, SOURCE, documents
 
 COLLECTION = "docs"
-FACTS = {**recipe_facts(make_recipe(IDENTITY)), "entry": "made up", "revision": REVISION, "live": ""}
+RECIPE = make_recipe(IDENTITY)
 
 
 class StubEmbedder:
@@ -55,48 +54,41 @@ class StubEmbedder:
 def fetch(folder: Path, rows: int) -> None:
     """Writes what `fetch` and `read_state` leave."""
     count = write_jsonl(made(folder, "fetch") / ROWS_FILE, (page.to_dict() for page in documents(rows)))
-    write_outcome(folder / "fetch", Outcome(SOURCE, "fetch", counts={"documents": count}, facts=FACTS))
-    write_outcome(made(folder, "state"), Outcome("", "read_state", facts=FACTS))
+    inputs = RowInputs(RECIPE, "made up", REVISION)
+    source = SourceState(collection=COLLECTION, step="fetch", source=SOURCE, inputs=inputs, counts={"documents": count})
+    write_result(folder / "fetch", source)
+    state = StepResult(collection=COLLECTION, step="read_state", run=f"scale-{rows}", names=(SOURCE,), recipe=RECIPE)
+    write_result(made(folder, "state"), state)
 
 
 def chunk(folder: Path, rows: int) -> None:
     """Cuts the pages."""
-    chunk_source(str(folder / "fetch"), str(folder / "chunk"), COLLECTION)
+    chunking.chunk(str(folder / "fetch"), str(folder / "chunk"))
 
 
 def plan(folder: Path, rows: int) -> None:
     """Compares with the empty collection and lists the texts."""
-    shards, _ = plan_collection(
-        COLLECTION,
-        str(folder / "state"),
-        [str(folder / "chunk")],
-        [SOURCE],
-        [],
-        False,
-        [],
-        f"scale-{rows}",
-        str(folder / "plan"),
-    )
-    write_json(str(folder / "shards.json"), {"shards": shards})
+    store.plan(str(folder / "state"), [str(folder / "chunk")], str(folder / "plan"))
 
 
 def embed(folder: Path, rows: int) -> None:
     """Embeds every shard, one after the other."""
-    for number, shard in enumerate(json.loads((folder / "shards.json").read_text())["shards"]):
+    planned = read_result(folder / "plan")
+    for number, shard in enumerate(planned.shards):
         target = made(folder, f"embed-{number}")
         embed_shard(folder / "plan" / shard, target / VECTORS_FILE, StubEmbedder())  # type: ignore[arg-type]
-        write_outcome(target, Outcome("", "embed"))
+        write_result(target, planned.begin("embed"))
 
 
 def apply(folder: Path, rows: int) -> None:
     """Writes the rows."""
     vectors = [str(path) for path in sorted(folder.glob("embed-*"))]
-    apply_collection(COLLECTION, str(folder / "plan"), [str(folder / "chunk")], vectors, 0, str(folder / "apply"))
+    store.apply(str(folder / "plan"), [str(folder / "chunk")], vectors, str(folder / "apply"))
 
 
 def publish(folder: Path, rows: int) -> None:
     """Serves them."""
-    publish_collection(COLLECTION, str(folder / "apply"), 0, str(folder / "publish"), str(folder / "summary.md"))
+    store.publish(str(folder / "apply"), str(folder / "publish"), str(folder / "summary.md"))
 
 
 STEPS: Mapping[str, Callable[[Path, int], None]] = {

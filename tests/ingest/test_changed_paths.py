@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubeflow_corpus.ingest.outcomes import ALIASES, Outcome
+from kubeflow_corpus.ingest.results import ALIASES, StepResult
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.schema import collection_spec, served_name
@@ -42,7 +42,7 @@ class Place:
     def settings(self) -> Settings:
         return Settings.from_env()
 
-    def ran(self, prefix: str, collection: str, **options: Any) -> Outcome:
+    def ran(self, prefix: str, collection: str, **options: Any) -> StepResult:
         self.patch.setenv("COLLECTION_PREFIX", prefix)
         self.runs += 1
         return run(collection, self.folder / f"run-{self.runs}", catalogue=self.folder / "catalogue.yaml", **options)
@@ -52,7 +52,7 @@ class Place:
         assert outcome.ok, outcome.error
         assert [part.error for part in outcome.sources if not part.ok] == []
 
-    def named(self, prefix: str, collection: str, *words: str) -> Outcome:
+    def named(self, prefix: str, collection: str, *words: str) -> StepResult:
         outcome = self.ran(prefix, collection, changed_paths=words)
         assert outcome.ok, outcome.error
         assert [part.error for part in outcome.sources if not part.ok] == []
@@ -125,7 +125,7 @@ def test_named_pages_become_what_a_whole_run_makes_of_them_and_no_other_row_chan
     assert {key: after[key] for key in others} == {key: before[key] for key in others}
     assert after.keys() == (others | {asked[0], asked[2]})
     assert [part.source for part in outcome.sources] == ["site"]
-    assert dict(outcome.sources[0].counts).items() >= {"documents": 3, "added": 1, "changed": 1, "deleted": 1}.items()
+    assert outcome.sources[0].counts.items() >= {"documents": 3, "added": 1, "changed": 1, "deleted": 1}.items()
 
     # The source stands where it stood: the next whole run sees the change that nobody named.
     assert place.property("named", "docs", "head:site") == first

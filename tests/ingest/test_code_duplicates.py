@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 from kubeflow_corpus.artifacts import read_chunks, read_jsonl
 from kubeflow_corpus.chunking.manifests.crds import OWNERS
-from kubeflow_corpus.ingest.chunking import chunk_source
-from kubeflow_corpus.ingest.model import recipe_facts
-from kubeflow_corpus.ingest.outcomes import ROWS_FILE, SKIPS_FILE, Outcome, fresh_folder, read_outcome, write_outcome
-from kubeflow_corpus.ingest.sources import fetch_source, resolve_source
+from kubeflow_corpus.ingest.options import RunOptions
+from kubeflow_corpus.ingest.results import SourceState, StepResult
+from kubeflow_corpus.ingest.runner import RunFolders, fetch_and_chunk
+from kubeflow_corpus.ingest.sources import resolve_revision
+from kubeflow_corpus.ingest.step import SKIPS_FILE, fresh_folder, read_source, write_result
 from kubeflow_corpus.model import ModelIdentity, make_recipe
 from kubeflow_corpus.records import Chunk
 from kubeflow_corpus.sources.catalogue import load_catalogue
@@ -50,7 +50,7 @@ class Result:
 
     rows: Sequence[Chunk]
     skips: Sequence[dict[str, Any]]
-    counts: dict[str, int]
+    left_out: Mapping[str, int]
 
     @property
     def kinds(self) -> set[str]:
@@ -72,50 +72,52 @@ def catalogue_of(folder: Path, *repos: str) -> str:
     return str(file)
 
 
-@pytest.fixture
-def state(tmp_path: Path) -> str:
-    folder = fresh_folder(str(tmp_path / "state"))
-    write_outcome(
-        folder, Outcome("", "read_state", facts=recipe_facts(make_recipe(ModelIdentity("none", "1", 384, 256))))
-    )
-    return str(folder)
+def state(folder: Path, catalogue: str) -> str:
+    """What `read_state` leaves of a collection that is empty."""
+    recipe = make_recipe(ModelIdentity("none", "1", 384, 256))
+    options = RunOptions(catalogue=catalogue)
+    result = StepResult(collection="code", step="read_state", options=options, recipe=recipe)
+    write_result(fresh_folder(str(folder / "state")), result)
+    return str(folder / "state")
 
 
-def run(catalogue: str, repo: str, state: str, work: Path) -> Result:
-    resolved = resolve_source(catalogue, "code", repo.partition("/")[2], state)
-    documents, chunks = str(work / "documents"), str(work / "chunks")
-    fetch_source(catalogue, "code", resolved, documents)
-    chunk_source(documents, chunks, "code")
-    outcome = read_outcome(Path(chunks))
-    assert outcome.ok, outcome.error
-    rows = tuple(read_chunks(Path(chunks) / ROWS_FILE))
-    return Result(rows, tuple(read_jsonl(Path(chunks) / SKIPS_FILE)), dict(outcome.counts))
+def run(catalogue: str, repo: str, work: Path) -> Result:
+    folders = RunFolders(work)
+    (chunks,) = fetch_and_chunk("code", [repo.partition("/")[2]], state(work, catalogue), folders)
+    result = read_source(chunks)
+    assert result.ok, result.error
+    rows = tuple(read_chunks(folders.rows(result.source)))
+    return Result(rows, tuple(read_jsonl(Path(chunks) / SKIPS_FILE)), result.left_out)
 
 
-def test_a_copy_gives_way_to_the_owner_and_is_counted(tmp_path: Path, state: str) -> None:
+def resolved(catalogue: str, folder: Path) -> SourceState:
+    return resolve_revision("community-distribution", state(folder, catalogue))
+
+
+def test_a_copy_gives_way_to_the_owner_and_is_counted(tmp_path: Path) -> None:
     catalogue = catalogue_of(tmp_path, OWNER, COPIER)
-    copied = run(catalogue, COPIER, state, tmp_path / "copied")
+    copied = run(catalogue, COPIER, tmp_path / "copied")
     assert copied.kinds == {"Deployment"}
     assert [(skip["path"], skip["reason"]) for skip in copied.skips] == [("upstream/crd.yaml", "crd_duplicate")]
-    assert copied.counts["left out: crd_duplicate"] == 1
-    owned = run(catalogue, OWNER, state, tmp_path / "owned")
+    assert copied.left_out == {"crd_duplicate": 1}
+    owned = run(catalogue, OWNER, tmp_path / "owned")
     assert owned.kinds == {"CustomResourceDefinition", "Plough"}
     assert owned.skips == ()
     assert {row.repo for row in owned.rows} == {OWNER}
 
 
-def test_a_copy_is_kept_where_the_catalogue_does_not_have_the_owner(tmp_path: Path, state: str) -> None:
-    copied = run(catalogue_of(tmp_path, COPIER), COPIER, state, tmp_path / "copied")
+def test_a_copy_is_kept_where_the_catalogue_does_not_have_the_owner(tmp_path: Path) -> None:
+    copied = run(catalogue_of(tmp_path, COPIER), COPIER, tmp_path / "copied")
     assert copied.kinds == {"CustomResourceDefinition", "Plough", "Deployment"}
     assert copied.skips == ()
 
 
-def test_a_source_is_cut_anew_once_the_owner_of_what_it_copies_is_added(tmp_path: Path, state: str) -> None:
+def test_a_source_is_cut_anew_once_the_owner_of_what_it_copies_is_added(tmp_path: Path) -> None:
     catalogue = catalogue_of(tmp_path, COPIER)
-    before = resolve_source(catalogue, "code", "community-distribution", state)
-    assert resolve_source(catalogue, "code", "community-distribution", state) == before
+    before = resolved(catalogue, tmp_path)
+    assert resolved(catalogue, tmp_path) == before
     catalogue_of(tmp_path, OWNER, COPIER)
-    assert resolve_source(catalogue, "code", "community-distribution", state) != before
+    assert resolved(catalogue, tmp_path) != before
 
 
 def test_every_owner_of_a_crd_is_a_code_source_of_the_packaged_catalogue() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kubeflow_corpus.ingest.options import RunOptions
 
+from pipelines.graph import reported_pipeline
 from pipelines.local import Result, Workplace, run_pipeline
 from pipelines.placement import Placement
-from pipelines.reported import reported_pipeline
 from tests.pipelines.graphs import ending_graph
 from tests.pipelines.test_run import run, write_catalogue, write_site
 from tests.servers.webhook import Webhook, serve_webhook
@@ -25,21 +27,21 @@ def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
 
 
 def ended(folder: Path, how: str) -> Result:
-    """The pipeline of a cluster, with the task that hears of a graph that broke off, around a graph of one step."""
+    """The pipeline of a cluster, with the task that notifies of a crash, around a graph of one step."""
     pipeline = reported_pipeline("docs", "Docs.", {"docs": ending_graph("docs", how)}, Placement(crash_notice=True))
-    return run_pipeline(pipeline, {}, Workplace.new(folder, "docs"))
+    return run_pipeline(pipeline, RunOptions(), Workplace.new(folder, "docs"))
 
 
-def test_steps_that_were_killed_are_told_of_once_though_there_is_no_report(tmp_path: Path, webhook: Webhook) -> None:
+def test_killed_steps_are_notified_once_though_there_is_no_report(tmp_path: Path, webhook: Webhook) -> None:
     result = ended(tmp_path, "killed")
     assert "FAILURE" in result.error
-    assert result.outcomes == {}
+    assert result.published == {}
     (told,) = webhook.told
     assert told.startswith("docs: run docs")
-    assert "broke off before its report: Task docs failed." in told
+    assert "ended before its report: Task docs failed." in told
 
 
-def test_steps_that_hand_on_a_failure_are_told_of_by_the_report_alone(tmp_path: Path, webhook: Webhook) -> None:
+def test_a_failure_that_steps_understand_is_notified_by_the_report_alone(tmp_path: Path, webhook: Webhook) -> None:
     result = ended(tmp_path, "failed")
     assert "FAILURE" in result.error, "the run is marked as failed"
     assert webhook.told == ["docs: collection failed at apply: the disk is full. Free some space"]
@@ -63,7 +65,8 @@ def test_a_killed_step_of_a_local_run_is_named_and_the_program_that_started_it_t
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(KILLER)
     catalogue = str(write_catalogue(tmp_path, bees="bees"))
-    ran = run(tmp_path, "docs", "--catalogue", catalogue, PYTHONPATH=str(tmp_path / "site"))
+    path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
+    ran = run(tmp_path, "docs", "--catalogue", catalogue, PYTHONPATH=path)
     assert ran.code == 1
     assert ran.error.startswith("error: docs: source bees failed at chunk: its process ended without a word: killed")
     (told,) = webhook.told

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kubeflow_corpus.ingest import runner
+from kubeflow_corpus.ingest.options import RunOptions
 
 from pipelines.__main__ import main
 from pipelines.compile import compile_pipeline, read_spec
@@ -129,18 +134,18 @@ def test_every_step_ends_in_time_and_runs_as_nobody_in_particular(compiled: tupl
         assert settings["securityContext"]["runAsNonRoot"] is True
 
 
-def test_no_parameter_is_a_secret_and_each_has_a_description(compiled: tuple[Any, dict[str, Any]]) -> None:
-    parameters = compiled[0].root.input_definitions.parameters
-    assert {"catalogue", "sources", "changed_paths", "rebuild", "allow_deletions"} <= set(parameters)
-    for name, parameter in parameters.items():
-        assert parameter.description, name
-        assert not re.search("token|password|secret|key", name)
+def test_the_one_parameter_describes_every_option_and_none_is_a_secret(compiled: tuple[Any, dict[str, Any]]) -> None:
+    (parameter,) = compiled[0].root.input_definitions.parameters.items()
+    assert parameter[0] == "options"
+    for option in fields(RunOptions):
+        assert f" {option.name}: " in parameter[1].description, option.name
+        assert not re.search("token|password|secret|key", option.name)
 
 
 def test_the_report_of_the_corpus_waits_for_all_three_graphs_which_wait_for_none(specs: Specs) -> None:
     spec, _ = specs["corpus"]
     waits = {name: set(task.dependent_tasks) for name, task in spec.root.dag.tasks.items()}
-    told = {name: waits.pop(name) for name in list(waits) if name.startswith("tell-of-crash")}
+    told = {name: waits.pop(name) for name in list(waits) if name.startswith("notify-crash")}
     assert waits == {"docs": set(), "issues": set(), "code": set(), "report-corpus": {"docs", "issues", "code"}}
     assert sorted(map(sorted, told.values())) == [["code"], ["docs"], ["issues"]]
 
@@ -152,7 +157,7 @@ def test_whatever_becomes_of_a_graph_one_task_hears_of_it_and_the_report_is_no_p
     graphs = {name for name, task in root.items() if compiled[0].components[task.component_ref.name].HasField("dag")}
     heard = []
     for name, task in root.items():
-        if name.startswith("tell-of-crash"):
+        if name.startswith("notify-crash"):
             heard.append(task.inputs.parameters["status"].task_final_status.producer_task)
             assert task.trigger_policy.strategy == task.trigger_policy.ALL_UPSTREAM_TASKS_COMPLETED
             assert list(task.dependent_tasks) == heard[-1:]
@@ -169,18 +174,100 @@ def test_a_server_that_cannot_start_a_task_after_a_failure_gets_a_graph_without_
     assert {step for step, _ in tasks(read_spec(file)[0])} == set(POLICIES) - {
         "fetch",
         "report-corpus",
-        "tell-of-crash",
+        "notify-crash",
     }
     assert "TASK_FINAL_STATUS" not in file.read_text()
 
 
-def test_documents_that_are_asked_for_are_part_of_the_key_by_which_fetching_is_cached(specs: Specs) -> None:
+def test_only_the_first_step_takes_the_options_so_that_the_cached_ones_depend_on_the_commit_alone(specs: Specs) -> None:
     spec, _ = specs["docs"]
     given = {step: set(task.inputs.parameters) for step, task in tasks(spec)}
-    assert {"changed_paths", "rebuild"} <= given["list-sources"]
-    assert "changed_paths" in given["resolve-revision"]
-    # What resolving says, and nothing of it past the key.
-    assert given["fetch"] == {"catalogue", "collection", "resolved", "build"}
+    assert [step for step, names in given.items() if "options" in names] == ["list-sources"]
+    assert given["fetch"] == {"resolved"}
+    assert given["chunk"] == set()
+
+
+Edges = dict[str, set[str]]
+
+
+def graph_edges(spec: Any) -> Edges:
+    """Each step of a collection, and the steps whose outputs it takes, in loops and out of them."""
+    (steps,) = [part.dag for part in spec.components.values() if part.HasField("dag") and "plan" in part.dag.tasks]
+    edges: Edges = {}
+    for name, task in steps.tasks.items():
+        taken = {key: producer_of(spec, steps, *given) for key, given in inputs_of(task).items()}
+        inner = spec.components[task.component_ref.name]
+        if not inner.HasField("dag"):
+            edges[name] = {producer for producer in taken.values() if producer}
+            continue
+        for within, part in inner.dag.tasks.items():
+            edges[within] = {
+                producer or taken[outside.removesuffix("-loop-item")]
+                for producer, _, outside in inputs_of(part).values()
+            }
+    return edges
+
+
+def inputs_of(task: Any) -> dict[str, tuple[str, str, str]]:
+    """Each input of a task: the task and its output, or the input of the graph around, that it comes from."""
+    artifacts = {
+        name: (value.task_output_artifact.producer_task, value.task_output_artifact.output_artifact_key,
+               value.component_input_artifact)
+        for name, value in task.inputs.artifacts.items()
+    }  # fmt: skip
+    parameters = {
+        name: (value.task_output_parameter.producer_task, "", value.component_input_parameter)
+        for name, value in task.inputs.parameters.items()
+    }
+    return {**artifacts, **parameters}
+
+
+def producer_of(spec: Any, steps: Any, producer: str, output: str, outside: str) -> str:
+    """The step that makes an input: of a loop, the step within; none of a parameter of the graph."""
+    inner = spec.components[steps.tasks[producer].component_ref.name] if producer else None
+    if inner is None or not inner.HasField("dag"):
+        return producer
+    return str(inner.dag.outputs.artifacts[output].artifact_selectors[0].producer_subtask)
+
+
+def runner_edges(collection: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Edges:
+    """The same of the runner: its steps are replaced by ones that note what they are called with."""
+    edges: Edges = {}
+    made: dict[str, str] = {}
+
+    def replace_step(name: str, **result: Any) -> None:
+        real = getattr(runner, name)
+        step = name.replace("_", "-")
+
+        def noted(*values: Any) -> SimpleNamespace:
+            given = signature(real).bind(*values).arguments
+            target = given.pop("target", f"json of {step}")
+            words = [word for value in given.values() for word in (value if isinstance(value, list) else [value])]
+            edges[step] = {made[word] for word in words if isinstance(word, str) and word in made}
+            made[target] = step
+            made.update({item: step for items in result.values() for item in items})
+            return SimpleNamespace(**result, to_json=lambda: target)
+
+        monkeypatch.setattr(runner, name, noted)
+
+    threads = collection == "issues"
+    for name in ("describe_model", "read_state", "resolve_revision", "fetch_threads" if threads else "fetch", "chunk"):
+        replace_step(name)
+    for name in ("embed", "apply", "evaluate", "publish"):
+        replace_step(name)
+    replace_step("list_sources", names=("apples",))
+    replace_step("plan", shards={"shards/texts-0000": 1})
+    runner.run_collection(collection, RunOptions(), runner.RunFolders(folder))
+    return edges
+
+
+@pytest.mark.parametrize("collection", ["docs", "issues", "code"])
+def test_the_graph_and_the_runner_in_process_have_the_same_steps_and_edges(
+    specs: Specs, collection: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = graph_edges(specs[collection][0])
+    assert runner_edges(collection, tmp_path, monkeypatch) == graph
+    assert graph["apply"] == {"plan", "chunk", "embed"}
 
 
 def test_every_step_has_a_policy_and_every_policy_a_step(specs: Specs) -> None:

@@ -48,7 +48,7 @@ def test_a_schedule_becomes_one_recurring_run_with_one_run_at_a_time(api: KfpApi
     assert made["max_concurrency"] == "1"
     assert made["mode"] == "ENABLE"
     assert made["no_catchup"] is True
-    assert made["runtime_config"]["parameters"] == {"catalogue": "/etc/c.yaml", "sources": ["a"]}
+    assert made["runtime_config"]["parameters"] == {"options": {"catalogue": "/etc/c.yaml", "sources": ["a"]}}
 
 
 def test_scheduling_twice_leaves_one_recurring_run_and_one_version(api: KfpApi, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_submit_starts_one_run_of_the_uploaded_version(api: KfpApi, capsys: pyte
     words = ["submit", "docs", "--image", IMAGE, "--parameter", 'sources=["a"]', "--parameter", "catalogue=/c.yaml"]
     assert main(words) == 0
     (run,) = api.runs.values()
-    assert run["runtime_config"]["parameters"] == {"sources": ["a"], "catalogue": "/c.yaml"}
+    assert run["runtime_config"]["parameters"] == {"options": {"sources": ["a"], "catalogue": "/c.yaml"}}
     assert run["run_id"] in capsys.readouterr().out
 
 
@@ -134,7 +134,7 @@ def test_submit_asks_for_documents_by_name_and_refuses_what_is_none_before_anyth
     assert not api.pipelines
     assert main([*words, "site:docs/a.md", "site:docs/b.md"]) == 0
     (run,) = api.runs.values()
-    assert run["runtime_config"]["parameters"] == {"changed_paths": ["site:docs/a.md", "site:docs/b.md"]}
+    assert run["runtime_config"]["parameters"] == {"options": {"changed_paths": ["site:docs/a.md", "site:docs/b.md"]}}
 
 
 @pytest.mark.parametrize("command", ["submit", "schedule"])
@@ -207,10 +207,11 @@ def test_the_token_may_come_from_the_file_that_kubernetes_projects(
         ('{name: a, pipeline: docs, cron: "0 3 * * *"}', "six fields"),
         ('{name: a, pipeline: docs, cron: "0 0 3 * * *; rm"}', "six fields"),
         ('{name: a, pipeline: doc, cron: "0 0 3 * * *"}', "pipeline 'doc'"),
+        ('{name: a, pipeline: docs, cron: "0 0 3 * * *", parameters: {rebuild: maybe}}', "rebuild is 'maybe'"),
         ('{name: A b, pipeline: docs, cron: "0 0 3 * * *"}', "name 'A b'"),
         ('{name: a, pipeline: docs, cron: "0 0 3 * * *", crom: 1}', "unknown key 'crom'"),
         ('{name: a, pipeline: docs, cron: "0 0 3 * * *", enabled: sometimes}', "enabled is true or false"),
-        ("just text", "is no mapping"),
+        ("just text", "is not a mapping"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_name_and_nothing_is_called(

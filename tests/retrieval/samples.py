@@ -11,12 +11,9 @@ import numpy as np
 from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.evaluation.questions import Question, load_questions
 from kubeflow_corpus.evaluation.run import ClientSearcher, problems
-from kubeflow_corpus.ingest import store as store_steps
-from kubeflow_corpus.ingest.chunking import chunk_source
-from kubeflow_corpus.ingest.embedding import describe_model, embed_shard
-from kubeflow_corpus.ingest.evaluation import evaluate_collection
-from kubeflow_corpus.ingest.outcomes import Outcome, read_outcome
-from kubeflow_corpus.ingest.sources import fetch_source, fetch_source_threads, list_sources, resolve_source
+from kubeflow_corpus.ingest.options import RunOptions
+from kubeflow_corpus.ingest.results import StepResult
+from kubeflow_corpus.ingest.runner import RunFolders, run_collection
 from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.query.client import CorpusClient
 from numpy.typing import NDArray
@@ -46,44 +43,10 @@ def environment(uri: str, cache: Path) -> Iterator[None]:
         yield
 
 
-def run(
-    collection: str,
-    folder: Path,
-    *,
-    catalogue: Path = CATALOGUE,
-    names: Iterable[str] = (),
-    changed_paths: Sequence[str] = (),
-    rebuild: bool = False,
-    questions: str = "",
-    floors: Mapping[str, float] | None = None,
-) -> Outcome:
-    """Runs the steps of one collection as its pipeline does, and returns how it ended."""
-    place = folder / collection
-    place.mkdir(parents=True, exist_ok=True)
-    path = lambda name: str(place / name)  # noqa: E731
-    sources = list_sources(str(catalogue), collection, list(names), path("begun"), changed_paths, rebuild)
-    describe_model(collection, path("begun"), path("model"))
-    store_steps.read_state(collection, path("model"), sources, rebuild, path("state"))
-    chunks = []
-    for source in sources:
-        documents, rows = path(f"documents-{source}"), path(f"chunks-{source}")
-        resolved = resolve_source(str(catalogue), collection, source, path("state"), changed_paths)
-        if collection == "issues":
-            fetch_source_threads(str(catalogue), resolved, path("state"), documents)
-        else:
-            fetch_source(str(catalogue), collection, resolved, documents)
-        chunk_source(documents, rows, collection)
-        chunks.append(rows)
-    shards, _ = store_steps.plan_collection(
-        collection, path("state"), chunks, sources, list(names), rebuild, [], f"run-{collection}", path("planned")
-    )
-    vectors = [path(f"vectors-{number}") for number, _ in enumerate(shards)]
-    for shard, target in zip(shards, vectors, strict=True):
-        embed_shard(collection, shard, path("planned"), target)
-    store_steps.apply_collection(collection, path("planned"), chunks, vectors, 0, path("applied"))
-    evaluate_collection(collection, path("applied"), questions, floors or {}, path("evaluated"), path("page.html"))
-    store_steps.publish_collection(collection, path("evaluated"), 0, path("published"), path("summary.md"))
-    return read_outcome(place / "published")
+def run(collection: str, place: Path, *, catalogue: Path = CATALOGUE, **options: Any) -> StepResult:
+    """Runs all steps of a collection, below a folder of its own in `place`."""
+    asked = RunOptions.from_dict({"catalogue": str(catalogue), "runner": "local", **options})
+    return run_collection(collection, asked, RunFolders(place / collection))
 
 
 class Remembered:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kubeflow_corpus.artifacts import read_jsonl
 from kubeflow_corpus.ingest import chunking as chunk_step
-from kubeflow_corpus.ingest.outcomes import Outcome
+from kubeflow_corpus.ingest.results import StepResult
 from kubeflow_corpus.ingest.summary import failures
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.records import Chunked
@@ -55,7 +55,7 @@ class Farm:
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
         return str(file)
 
-    def run(self, questions: str = "", *, rebuild: bool = False, **floors: float) -> Outcome:
+    def run(self, questions: str = "", *, rebuild: bool = False, **floors: float) -> StepResult:
         return run(
             "docs", self.folder / "run", catalogue=self.folder / "catalogue.yaml", rebuild=rebuild,
             questions=questions, floors={name.replace("_", "@"): value for name, value in floors.items()},
@@ -103,9 +103,8 @@ def emptied(chunked: Chunked) -> Chunked:
 def test_a_first_version_that_answers_is_served_with_its_figures_recorded(farm: Farm) -> None:
     outcome = farm.run(farm.ask("pruning", "storing", "grafting"))
     assert outcome.ok
-    record = json.loads((farm.folder / "run" / "docs" / "published" / "record.json").read_text())
-    assert record["gate"]["passed"]
-    assert record["gate"]["metrics"]["hit@5"] == 1.0
+    assert outcome.applied.gate["passed"]
+    assert outcome.applied.gate["metrics"]["hit@5"] == 1.0
     assert "Passed" in farm.page
 
 
@@ -119,7 +118,7 @@ def test_a_rebuild_that_is_worse_than_what_is_served_is_not_served(farm: Farm, c
     assert "evidence changed by -1.000" in outcome.problem
     assert "against the baseline: 0 questions better, 3 worse" in outcome.problem
     assert farm.served() == before
-    assert [failure.step for failure in failures("docs", outcome)] == ["publish"]
+    assert [failure.step for failure in failures(outcome)] == ["publish"]
 
 
 def test_a_rebuild_that_is_as_good_is_served(farm: Farm) -> None:
@@ -139,7 +138,7 @@ def test_an_incremental_run_that_lost_answers_sounds_an_alarm_and_the_page_names
     outcome = farm.run(questions)
     assert outcome.status == "failed"
     assert "evidence is 0.333, the floor is 0.800" in outcome.problem
-    assert failures("docs", outcome)
+    assert failures(outcome)
     assert ASKED["grafting"] in farm.page
 
 

@@ -267,7 +267,7 @@ def reindexed(
     right = chunk_step.chunk_documents
     with environment(uri, cache), pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunk_step, "chunk_documents", lambda *words: map(change, right(*words)))
-        outcome = run(collection, folder / "run", names=sources)
+        outcome = run(collection, folder / "run", sources=sources)
         assert outcome.ok, outcome.error
         yield uri
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from kubeflow_corpus.ingest.outcomes import Outcome
+from kubeflow_corpus.ingest.results import SourceState
 
 _PACKAGE: Final = Path(__file__).parents[1]
-# Facts that say when a source was read, and not what was read.
-_TIMES: Final = frozenset({"attempt", "committed_at"})
 
 
 @cache
@@ -26,16 +25,12 @@ def build_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def fingerprint(part: Outcome) -> str:
+def fingerprint(state: SourceState) -> str:
     """Returns a digest of everything that the rows of a source are made of.
 
-    Args:
-        part: The outcome that `chunk` handed on.
-
     Returns:
-        The digest; empty where no commit stands for the documents, or the run is asked for some of them only.
+        The digest; empty where no commit stands for the documents, or the run asks for some of them only.
     """
-    if not part.ok or part.named is not None or not part.facts.get("revision"):
+    if not state.ok or state.named is not None or not state.made_of.revision:
         return ""
-    facts = {name: value for name, value in part.facts.items() if name not in _TIMES}
-    return hashlib.sha256(json.dumps([build_digest(), facts], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([build_digest(), asdict(state.made_of)], sort_keys=True).encode()).hexdigest()

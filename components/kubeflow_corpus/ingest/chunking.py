@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,21 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kubeflow_corpus.artifacts import read_documents, write_jsonl
 from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.chunking.run import chunk_documents
-from kubeflow_corpus.ingest.model import recipe_of
-from kubeflow_corpus.ingest.outcomes import (
-    AROUND_FILE,
-    LEFT_OUT,
-    ROWS_FILE,
-    SKIPS_FILE,
-    THREADS_FILE,
-    Outcome,
-    fresh_folder,
-    hand_on,
-    read_outcome,
-    skip_counts,
-)
-from kubeflow_corpus.ingest.progress import StepWatch, step
-from kubeflow_corpus.records import Document, Skip
+from kubeflow_corpus.ingest.results import SourceState, by_reason
+from kubeflow_corpus.ingest.step import AROUND_FILE, ROWS_FILE, SKIPS_FILE, Work, read_source, run_step
+from kubeflow_corpus.records import Chunked, Document, Skip
 from kubeflow_corpus.tokens import wordpiece_counter
 
 if TYPE_CHECKING:
@@ -39,67 +27,54 @@ _MOST_WORKERS: Final = 4
 _CODE: Final = "code"
 
 
-def chunk_source(documents: str, target: str, collection: str) -> dict[str, Any]:
+def chunk(documents: str, target: str) -> SourceState:
     """Cuts the documents of a source into rows.
 
     Args:
         documents: Folder that `fetch` wrote.
-        target: Folder for rows, skips and outcome.
-        collection: ``docs``, ``issues`` or ``code``.
-
-    Returns:
-        Metadata for the artifact.
+        target: Folder for rows, skips and the result.
     """
-    folder = fresh_folder(target)
-    outcome = read_outcome(Path(documents)).begin("chunk")
-    details: dict[str, int] = {}
-
-    def work() -> Outcome:
-        with step("chunk", collection=collection, item=outcome.source) as watch:
-            tokens = recipe_of(outcome).token_budget
-            total = int(outcome.counts["documents"])
-            repos = [repo for repo in outcome.facts.get("repos", "").split(",") if repo]
-            counts, found = _write_chunks(Path(documents), folder, tokens, total, watch, collection, repos)
-            details.update(found)
-            watch.count(**counts)
-            threads = Path(documents) / THREADS_FILE
-            if threads.exists():
-                shutil.copyfile(threads, folder / THREADS_FILE)
-            return outcome.add(counts)
-
-    return {**details, **hand_on(folder, outcome, work).metadata()}
+    return run_step(read_source(documents).begin("chunk"), target, _chunk, Path(documents))
 
 
-def _write_chunks(
-    documents: Path, folder: Path, tokens: int, total: int, watch: StepWatch, collection: str, repos: Sequence[str]
-) -> tuple[dict[str, int], dict[str, int]]:
-    """Returns the figures of a summary, and everything else that the chunkers counted."""
-    details: Counter[str] = Counter()
-    skips: list[Skip] = []
-    removed_lines = 0
+def _chunk(work: Work[SourceState], documents: Path) -> SourceState:
+    before, tally = work.before, _Tally()
+    total = before.counts["documents"]
     workers = min(os.cpu_count() or 1, _MOST_WORKERS) if total >= _DOCUMENTS_WORTH_WORKERS else 1
-    budget = Budget(wordpiece_counter(), tokens)
+    budget = Budget(wordpiece_counter(), before.made_of.recipe.token_budget)
+    # A first pass over a code source: Go types explain CRDs, and of several copies of a CRD one is shown.
+    every = chain(read_documents(documents / ROWS_FILE), _around(documents))
+    context = _code_context(every, before.made_of.repos) if before.collection == _CODE else None
+    chunked = chunk_documents(read_documents(documents / ROWS_FILE), budget, workers, context, _around(documents))
+    written = write_jsonl(work.folder / ROWS_FILE, tally.rows(work.watch.track(chunked, "documents", total)))
+    write_jsonl(work.folder / SKIPS_FILE, (skip.to_dict() for skip in tally.skips))
+    truncated = tally.details.pop("truncated", 0)
+    counts = {**before.counts, "chunks": written, "removed lines": tally.removed_lines, "truncated": truncated}
+    after = replace(before, counts=counts, left_out=by_reason(tally.skips), details=dict(tally.details))
+    work.watch.count(**{name: count for name, count in after.figures.items() if name not in before.figures})
+    return after
 
-    def around() -> Iterator[Document]:
-        return read_documents(documents / AROUND_FILE) if (documents / AROUND_FILE).exists() else iter(())
 
-    def rows() -> Iterator[dict[str, Any]]:
-        nonlocal removed_lines
-        # A first pass over a code source: Go types explain CRDs, and of several copies of a CRD one is shown.
-        every = chain(read_documents(documents / ROWS_FILE), around())
-        context = _code_context(every, repos) if collection == _CODE else None
-        chunked_documents = chunk_documents(read_documents(documents / ROWS_FILE), budget, workers, context, around())
-        for chunked in watch.track(chunked_documents, "documents", total):
-            details.update(chunked.counts)
-            removed_lines += sum(part.end_line - part.start_line + 1 for part in chunked.removed)
+@dataclass(slots=True)
+class _Tally:
+    """What was counted while rows were written."""
+
+    details: Counter[str] = field(default_factory=Counter)
+    skips: list[Skip] = field(default_factory=list)
+    removed_lines: int = 0
+
+    def rows(self, documents: Iterable[Chunked]) -> Iterator[dict[str, Any]]:
+        """Yields the rows of documents, and counts."""
+        for chunked in documents:
+            self.details.update(chunked.counts)
+            self.removed_lines += sum(part.end_line - part.start_line + 1 for part in chunked.removed)
             if chunked.skipped:
-                skips.append(chunked.skipped)
-            yield from (chunk.to_dict() for chunk in chunked.chunks)
+                self.skips.append(chunked.skipped)
+            yield from (row.to_dict() for row in chunked.chunks)
 
-    written = write_jsonl(folder / ROWS_FILE, rows())
-    write_jsonl(folder / SKIPS_FILE, (skip.to_dict() for skip in skips))
-    counts = {"chunks": written, "removed lines": removed_lines, "truncated": details.pop("truncated", 0)}
-    return {**counts, **skip_counts(skips, LEFT_OUT)}, details
+
+def _around(documents: Path) -> Iterator[Document]:
+    return read_documents(documents / AROUND_FILE) if (documents / AROUND_FILE).exists() else iter(())
 
 
 def _code_context(documents: Iterator[Document], repos: Sequence[str]) -> CodeContext:

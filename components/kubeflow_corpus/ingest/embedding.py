@@ -3,83 +3,69 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.embedding.factory import cache_from_settings, embedder_from_settings
-from kubeflow_corpus.embedding.shards import embed_shard as embed_texts
+from kubeflow_corpus.embedding.shards import embed_shard
 from kubeflow_corpus.errors import ModelMismatch
-from kubeflow_corpus.ingest.model import recipe_facts, recipe_of
-from kubeflow_corpus.ingest.outcomes import VECTORS_FILE, Outcome, fresh_folder, hand_on, read_outcome
-from kubeflow_corpus.ingest.progress import step
+from kubeflow_corpus.ingest.results import StepResult
+from kubeflow_corpus.ingest.step import VECTORS_FILE, Work, read_result, run_step
 from kubeflow_corpus.model import ModelIdentity, make_recipe
 from kubeflow_corpus.settings import Settings
 
 
-def describe_model(collection: str, begun: str, target: str) -> dict[str, Any]:
-    """Writes what the embedding model of this run is.
+def describe_model(begun: str, target: str) -> StepResult:
+    """Asks what the embedding model of this run is.
 
     Args:
-        collection: ``docs``, ``issues`` or ``code``.
         begun: Folder that `list_sources` wrote.
-        target: Folder for the outcome, with the fact of `recipe_facts`.
-
-    Returns:
-        Metadata for the artifact.
+        target: Folder for the result, which has the recipe.
     """
-    before = read_outcome(Path(begun)).begin("describe_model")
-
-    def work() -> Outcome:
-        with step("describe_model", collection=collection):
-            settings = Settings.from_env()
-            embedder = embedder_from_settings(settings)
-            try:
-                return replace(before, facts=recipe_facts(make_recipe(embedder.identity, settings.chunk_tokens)))
-            finally:
-                embedder.close()
-
-    return hand_on(fresh_folder(target), before, work).metadata()
+    return run_step(read_result(begun).begin("describe_model"), target, _describe_model)
 
 
-def embed_shard(collection: str, shard: str, planned: str, target: str) -> dict[str, Any]:
-    """Writes the vectors of the texts of one shard.
+def _describe_model(work: Work[StepResult]) -> StepResult:
+    settings = Settings.from_env()
+    embedder = embedder_from_settings(settings)
+    try:
+        return replace(work.before, recipe=make_recipe(embedder.identity, settings.chunk_tokens))
+    finally:
+        embedder.close()
+
+
+def embed(shard: str, planned: str, target: str) -> StepResult:
+    """Embeds the texts of one shard.
 
     Args:
-        collection: ``docs``, ``issues`` or ``code``.
         shard: Path of the texts below the plan's folder; empty where there is no plan.
         planned: Folder that `plan` wrote.
-        target: Folder for vectors and outcome.
-
-    Returns:
-        Metadata for the artifact.
+        target: Folder for vectors and the result.
     """
-    before = read_outcome(Path(planned)).begin("embed")
-    folder = fresh_folder(target)
-    start = before if shard or not before.ok else replace(before, status="none")
+    before = replace(read_result(planned).begin("embed"), shard=shard)
+    texts = before.shards.get(shard, 0)
+    if before.ok and not texts:
+        before = replace(before, status="none")
+    return run_step(before, target, _embed, Path(planned) / shard, texts)
 
-    def work() -> Outcome:
-        total = int(before.facts[f"texts:{shard}"])
-        if not total:
-            return Outcome("", "embed", counts={"vectors": 0})
-        with step("embed", collection=collection, item=Path(shard).name.partition(".")[0]) as watch:
-            settings = Settings.from_env()
-            embedder = embedder_from_settings(settings)
-            try:
-                _check_identity(embedder, recipe_of(before).identity)
-                report = embed_texts(
-                    Path(planned) / shard,
-                    folder / VECTORS_FILE,
-                    embedder,
-                    cache=cache_from_settings(settings, embedder.identity),
-                    progress=lambda done: watch.progress(done, total, "texts"),
-                )
-            finally:
-                embedder.close()
-            watch.count(**report.counts())
-        return Outcome("", "embed", counts=report.counts())
 
-    return hand_on(folder, start, work).metadata()
+def _embed(work: Work[StepResult], shard: Path, texts: int) -> StepResult:
+    settings = Settings.from_env()
+    embedder = embedder_from_settings(settings)
+    try:
+        _check_identity(embedder, work.before.made_with.identity)
+        report = embed_shard(
+            shard,
+            work.folder / VECTORS_FILE,
+            embedder,
+            cache=cache_from_settings(settings, embedder.identity),
+            progress=partial(work.watch.progress, total=texts, unit="texts"),
+        )
+    finally:
+        embedder.close()
+    work.watch.count(**report.counts())
+    return replace(work.before, counts=report.counts())
 
 
 def _check_identity(embedder: Embedder, planned: ModelIdentity) -> None:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kubeflow_corpus.errors import ModelMismatch
-from kubeflow_corpus.ingest.outcomes import (
-    ALIASES,
-    GATE_FILE,
-    PLAN_FILE,
-    RECORD_FILE,
-    Outcome,
-    carry,
-    fresh_folder,
-    hand_on,
-    read_json,
-    read_outcome,
-    write_json,
-)
-from kubeflow_corpus.ingest.progress import StepWatch, step
+from kubeflow_corpus.ingest.progress import StepWatch
+from kubeflow_corpus.ingest.results import ALIASES, StepResult
+from kubeflow_corpus.ingest.step import Work, fresh_folder, read_result, run_step, write_result
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.records import GateReport
 from kubeflow_corpus.settings import Settings
@@ -36,94 +27,69 @@ _SEARCH_TIMEOUT_SECONDS: Final = 60.0
 _NOTHING_ASKED: Final = "<p>No question was asked.</p>\n"
 
 
-def evaluate_collection(
-    collection: str, applied: str, questions: str, floors: Mapping[str, float], target: str, page: str
-) -> tuple[dict[str, Any], dict[str, float]]:
+def evaluate(applied: str, target: str, page: str) -> StepResult:
     """Asks questions of the version that was written, whether it is served yet or not.
 
+    Without a question set nothing is asked, and the store's own gate in `publish` decides alone. A rebuild is served
+    and an incremental run raises no alarm only with the least means of the run's floors (`DEFAULT_FLOORS` where it has
+    none); a rebuild must also be no worse than what is served.
+
     Args:
-        collection: ``docs``, ``issues`` or ``code``.
-        applied: Folder that `apply_collection` wrote.
-        questions: Path of a question set; empty asks nothing, and the store's own gate in `publish` decides alone.
-        floors: Metric to the least mean with which a rebuild is served and an incremental run raises no alarm; empty
-            is `DEFAULT_FLOORS`. A rebuild must also be no worse than what is served.
-        target: Folder for the plan, the record, what the gate says, and the outcome.
+        applied: Folder that `apply` wrote.
+        target: Folder for the result, which has what the gate says.
         page: File for the report, HTML.
-
-    Returns:
-        Metadata for the artifact, and the metrics.
     """
-    folder = fresh_folder(target)
-    outcome = read_outcome(Path(applied)).begin("evaluate")
-    metrics: dict[str, float] = {}
-    text = _NOTHING_ASKED
-
-    def work() -> Outcome:
-        nonlocal text
-        carry(Path(applied), folder, (PLAN_FILE, RECORD_FILE))
-        if questions:
-            with step("evaluate", collection=collection) as watch:
-                report, text = _ask(collection, Path(applied), questions, floors, watch)
-                metrics.update(report.metrics)
-                gate = {"passed": report.passed, "failures": list(report.failures), "metrics": dict(report.metrics)}
-                write_json(str(folder / GATE_FILE), gate)
-                watch.count(failures=len(report.failures))
-        return outcome
-
-    metadata = hand_on(folder, outcome, work).metadata()
     Path(page).parent.mkdir(parents=True, exist_ok=True)
-    Path(page).write_text(text, encoding="utf-8")
-    return {**metadata, **metrics}, metrics
+    Path(page).write_text(_NOTHING_ASKED, encoding="utf-8")
+    before = read_result(applied).begin("evaluate")
+    if before.options.questions:
+        return run_step(before, target, _evaluate, Path(page))
+    write_result(fresh_folder(target), before)
+    return before
 
 
-def _ask(
-    collection: str, applied: Path, questions: str, floors: Mapping[str, float], watch: StepWatch
-) -> tuple[GateReport, str]:
-    plan = Plan.from_dict(read_json(applied / PLAN_FILE))
-    settings = Settings.from_env()
+def _evaluate(work: Work[StepResult], page: Path) -> StepResult:
+    plan, settings = work.before.planned, Settings.from_env()
     # Nobody else is to write what is being asked, however long that takes.
     with (
         connected(settings) as client,
         Lease(client, plan.served, plan.run, embedded=settings.embedded_milvus).kept() as keep,
     ):
-        return _answer(collection, plan, applied, questions, floors, watch, keep)
+        report = _ask(work, partial(_report_progress, work.watch, keep), page)
+    work.watch.count(failures=len(report.failures))
+    return replace(work.before, gate=report)
 
 
-def _answer(
-    collection: str,
-    plan: Plan,
-    applied: Path,
-    questions: str,
-    floors: Mapping[str, float],
-    watch: StepWatch,
-    keep: Callable[[], None],
-) -> tuple[GateReport, str]:
+def _report_progress(watch: StepWatch, keep: Callable[[], None], done: int, total: int) -> None:
+    keep()
+    watch.progress(done, total, "questions")
+
+
+def _ask(work: Work[StepResult], progress: Callable[[int, int], None], page: Path) -> GateReport:
     from kubeflow_corpus.evaluation.baseline import DEFAULT_FLOORS, Baseline, gate
     from kubeflow_corpus.evaluation.metrics import compare
     from kubeflow_corpus.evaluation.questions import load_questions
     from kubeflow_corpus.evaluation.report import to_html
 
-    chosen = tuple(question for question in load_questions(Path(questions)) if question.tool == collection)
-    watch.count(questions=len(chosen))
+    collection, options, plan = work.before.collection, work.before.options, work.before.planned
+    chosen = tuple(question for question in load_questions(Path(options.questions)) if question.tool == collection)
+    work.watch.count(questions=len(chosen))
     if not chosen:
-        return GateReport(passed=True), _NOTHING_ASKED
-    version = str(read_json(applied / RECORD_FILE)["target"])
-
-    def watched(done: int, total: int) -> None:
-        keep()
-        watch.progress(done, total, "questions")
-
-    answers = _answers(collection, version, chosen, watched)
+        return GateReport(passed=True)
+    version = work.before.applied.target
+    answers = _answers(collection, version, chosen, progress)
     # A rebuild stands beside what is served: the same questions say which of the two is better. An incremental run
     # changed what is served, so that there is nothing left to compare with.
-    served = _served_answers(collection, plan, version, chosen, watched)
+    served = _served_answers(collection, plan, version, chosen, progress)
     baseline = Baseline.of(served, plan.recipe.identity.model, {}) if served else None
-    report = gate(answers, baseline=baseline, floors=floors or DEFAULT_FLOORS)
-    return report, to_html(f"{collection}: {version}", answers, compare(answers, served), report.failures)
+    report = gate(answers, baseline=baseline, floors=options.floors or DEFAULT_FLOORS)
+    html = to_html(f"{collection}: {version}", answers, compare(answers, served), report.failures)
+    page.write_text(html, encoding="utf-8")
+    return report
 
 
 def _answers(
-    collection: str, version: str, questions: Sequence[Question], watched: Callable[[int, int], None]
+    collection: str, version: str, questions: Sequence[Question], progress: Callable[[int, int], None]
 ) -> tuple[Answer, ...]:
     from kubeflow_corpus.evaluation.run import ClientSearcher, ask
     from kubeflow_corpus.query.client import CorpusClient
@@ -133,16 +99,16 @@ def _answers(
         settings=Settings.from_env(), collections={alias: version}, timeout=_SEARCH_TIMEOUT_SECONDS
     ) as client:
         client.warm_up([alias])
-        return ask(ClientSearcher(client, {}), questions, watched)
+        return ask(ClientSearcher(client, {}), questions, progress)
 
 
 def _served_answers(
-    collection: str, plan: Plan, version: str, questions: Sequence[Question], watched: Callable[[int, int], None]
+    collection: str, plan: Plan, version: str, questions: Sequence[Question], progress: Callable[[int, int], None]
 ) -> tuple[Answer, ...]:
     if plan.mode != "rebuild" or plan.live in ("", version):
         return ()
     try:
-        return _answers(collection, plan.live, questions, watched)
+        return _answers(collection, plan.live, questions, progress)
     except ModelMismatch:
         # The served version has vectors of the model before: nothing of this run can ask it, the floors decide.
         return ()

@@ -1,4 +1,4 @@
-"""What a step says while it runs: one event a line, into a file that a runner watches, else into the step's own log.
+"""What a step says while it runs: one event per line, into a file that a runner watches, else into the step's own log.
 
 A step's output is piped through KFP's runner, so a step cannot draw. It appends events to the file that
 ``KUBEFLOW_CORPUS_EVENTS`` names; whoever started the run reads them and draws. On a cluster there is no such file
@@ -73,9 +73,7 @@ class Event:
             return f"{head}: {self.done:,}{of_all} {self.unit}{_pace_of(self.done, self.total, self.seconds)}"
         if self.state == "failed":
             return f"{head}: failed: {self.problem}{f'. {self.remedy}' if self.remedy else ''}"
-        figures = ", ".join(
-            f"{count:,} {name.replace('_', ' ')}" for name, count in self.counts.items() if ": " not in name
-        )
+        figures = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in self.counts.items())
         return f"{head}: done in {self.seconds:.1f} s{f' ({figures})' if figures else ''}"
 
 

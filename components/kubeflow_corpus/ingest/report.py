@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final
 
 from kubeflow_corpus.errors import RunFailed
-from kubeflow_corpus.ingest.outcomes import Outcome, read_outcome
 from kubeflow_corpus.ingest.progress import step
-from kubeflow_corpus.ingest.summary import Failure, failures, reasons, table, text_table, totals
+from kubeflow_corpus.ingest.step import read_result
+from kubeflow_corpus.ingest.summary import Failure, failures, summary_lines
 from kubeflow_corpus.settings import Secret, Settings
 
 _WEBHOOK_TIMEOUT_SECONDS: Final = 10
 # Chat services cut or refuse longer messages.
 _WEBHOOK_CHARACTERS: Final = 3000
-_BROKEN_OFF: Final = frozenset({"FAILED", "ERROR"})
+_CRASHED: Final = frozenset({"FAILED", "ERROR"})
 CRASH_REMEDY: Final = "Look at the pods of the run (out of memory?) and run again: what was indexed before is served"
 
 
-def report_run(published: Mapping[str, str]) -> None:
-    """Prints what became of every source, tells the webhook of failures, and raises where there are any.
+def report(published: Sequence[str]) -> None:
+    """Prints how it went with every source, notifies the webhook of failures, and raises where there are any.
 
     Args:
-        published: Collection to the folder that its `publish` wrote.
+        published: Folders that `publish` wrote, one per collection.
 
     Raises:
         RunFailed: Something failed; `fields` has ``failures``. The rest of the run is done and served.
     """
-    outcomes = {collection: read_outcome(Path(folder)) for collection, folder in published.items()}
-    for collection, outcome in outcomes.items():
-        for line in summary_lines(collection, outcome):
+    results = [read_result(folder) for folder in published]
+    for result in results:
+        for line in summary_lines(result):
             print(line)
-    found = [failure for collection, outcome in outcomes.items() for failure in failures(collection, outcome)]
+    found = [failure for result in results for failure in failures(result)]
     with step("report"):
         if found:
             failed = run_failed(found)
@@ -40,10 +39,11 @@ def report_run(published: Mapping[str, str]) -> None:
             raise failed
 
 
-def tell_of_crash(collection: str, run: str, state: str, message: str) -> None:
-    """Tells the webhook that the steps of a collection broke off: killed, out of memory, or a defect.
+def notify_crash(collection: str, run: str, state: str, message: str) -> None:
+    """Notifies the webhook of steps that ended early: killed, out of memory, or a defect.
 
-    What the steps understand they hand on to the report, which then tells of it; here the two never overlap.
+    The results of the steps pass every error that they understand to the report, which then notifies: of one failure
+    only one of the two speaks.
 
     Args:
         collection: ``docs``, ``issues`` or ``code``.
@@ -51,21 +51,14 @@ def tell_of_crash(collection: str, run: str, state: str, message: str) -> None:
         state: How KFP says that the steps ended.
         message: What KFP says of it; may be empty.
     """
-    if state not in _BROKEN_OFF:
+    if state not in _CRASHED:
         # Some servers call a graph that ended well RUNNING, because of its loops: no false alarm each night.
-        print(f"{collection}: KFP says of the steps: {state or 'nothing'}. There is nothing to tell")
+        print(f"{collection}: KFP says of the steps: {state or 'nothing'}. There is nothing to report")
         return
     cause = " ".join(message.split()).rstrip(".") or "KFP does not say which step, or why"
-    text = f"{collection}: run {run} broke off before its report: {cause}. {CRASH_REMEDY}"
+    text = f"{collection}: run {run} ended before its report: {cause}. {CRASH_REMEDY}"
     print(text)
     notify(Settings.from_env().notify_webhook_url, text)
-
-
-def summary_lines(collection: str, outcome: Outcome) -> list[str]:
-    """Returns what became of a collection as lines of text."""
-    header, rows = table(outcome)
-    head = f"{collection}: {totals(outcome) or ('nothing was done' if outcome.sources else 'no source')}"
-    return [head, *text_table(header, rows), *reasons(outcome)] if rows else [head]
 
 
 def run_failed(found: Sequence[Failure]) -> RunFailed:
@@ -79,7 +72,7 @@ def run_failed(found: Sequence[Failure]) -> RunFailed:
 
 
 def notify(webhook: Secret, text: str) -> None:
-    """Posts a text to a webhook, where there is one. That it cannot be reached must not hide what it was to be told."""
+    """Posts a text to a webhook, where there is one. That it cannot be reached must not hide the failure itself."""
     if not webhook:
         return
     import requests
@@ -91,4 +84,4 @@ def notify(webhook: Secret, text: str) -> None:
         answer.raise_for_status()
     except requests.RequestException as error:
         # The message of the exception holds the address, whose path is often a password.
-        print(f"The webhook was not told: {type(error).__name__}. Check NOTIFY_WEBHOOK_URL")
+        print(f"The webhook was not notified: {type(error).__name__}. Check NOTIFY_WEBHOOK_URL")

@@ -1,4 +1,4 @@
-"""What became of a run, in words: a line for each failure, and a table for each collection."""
+"""How a run went, in words: one line per failure, and one table per collection."""
 
 from __future__ import annotations
 
@@ -6,18 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kubeflow_corpus.ingest.outcomes import Outcome, reasons_of
+from kubeflow_corpus.ingest.results import SourceState, StepResult
 
-# Column of the table: the count of a source that it shows.
-COLUMNS: Final = {
-    "documents": "documents",
-    "skipped": "skipped",
-    "left out": "left out",
-    "chunks": "chunks",
-    "added": "added",
-    "changed": "changed",
-    "deleted": "deleted",
-}
+# Figures of a source that the table shows, where it has them.
+COLUMNS: Final = ("documents", "skipped", "left out", "chunks", "added", "changed", "deleted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +35,28 @@ class Failure:
         return f"{self.collection}: {where} {how}: {self.cause}"
 
 
-def failures(collection: str, outcome: Outcome) -> list[Failure]:
-    """Returns what failed in a collection: its sources, what they sound an alarm about, and the collection itself."""
-    found = [Failure(collection, part.source, part.step, part.error) for part in outcome.sources if _failed(part)]
-    found += [Failure(collection, part.source, "", alarm) for part in outcome.sources for alarm in part.alarms]
-    if _failed(outcome):
-        found.append(Failure(collection, "", outcome.step, outcome.error))
+def failures(result: StepResult) -> list[Failure]:
+    """Returns what failed in a collection: its sources, what raised an alarm for them, and the collection itself."""
+    collection = result.collection
+    found = [Failure(collection, part.source, part.step, part.error) for part in result.sources if part.failed]
+    found += [Failure(collection, part.source, "", alarm) for part in result.sources for alarm in part.alarms]
+    if result.failed:
+        found.append(Failure(collection, "", result.step, result.error))
     return found
 
 
-def _failed(outcome: Outcome) -> bool:
-    return outcome.status == "failed"
+def table(result: StepResult) -> tuple[list[str], list[list[str]]]:
+    """Returns the header and the rows of the table of a collection, one row per source."""
+    parts = [(part, part.figures) for part in result.sources]
+    shown = [name for name in COLUMNS if any(name in figures for _, figures in parts)]
+    rows = [[part.source, *(f"{figures.get(name, 0):,}" for name in shown), _state(part)] for part, figures in parts]
+    return ["source", *shown, "state"], rows
 
 
-def table(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
-    """Returns the header and the rows of the table of a collection, a row for each source."""
-    parts = [part for part in outcome.sources if part.source]
-    shown = [name for name in COLUMNS if any(name in part.counts for part in parts)]
-    rows = [[part.source, *(f"{int(part.counts.get(name, 0)):,}" for name in shown), _state(part)] for part in parts]
-    return ["source", *(COLUMNS[name] for name in shown), "state"], rows
-
-
-def _state(outcome: Outcome) -> str:
-    if _failed(outcome):
-        return f"failed at {outcome.step}"
-    return "ok" if outcome.ok else "not read"
+def _state(state: SourceState) -> str:
+    if state.failed:
+        return f"failed at {state.step}"
+    return "ok" if state.ok else "not read"
 
 
 def text_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -84,28 +73,32 @@ def text_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str
     ]
 
 
-def totals(outcome: Outcome) -> str:
+def figures_line(result: StepResult) -> str:
     """Returns the figures of a collection as one line."""
-    return ", ".join(f"{int(count):,} {name}" for name, count in outcome.counts.items())
+    return ", ".join(f"{count:,} {name}" for name, count in result.counts.items())
 
 
-def reasons(outcome: Outcome) -> list[str]:
-    """Returns why documents of a collection gave nothing, a line for each source and reason."""
-    return [
-        f"{part.source}: {count:,} {name}"
-        for part in outcome.sources
-        for name, count in reasons_of(part.counts).items()
-    ]
+def reasons(result: StepResult) -> list[str]:
+    """Returns why documents of a collection gave nothing, one line per source and reason."""
+    return [f"{part.source}: {count:,} {reason}" for part in result.sources for reason, count in part.reasons.items()]
 
 
-def markdown(collection: str, outcome: Outcome) -> str:
+def summary_lines(result: StepResult) -> list[str]:
+    """Returns how it went with a collection as lines of text."""
+    header, rows = table(result)
+    figures = figures_line(result) or ("nothing was done" if result.sources else "no source")
+    head = f"{result.collection}: {figures}"
+    return [head, *text_table(header, rows), *reasons(result)] if rows else [head]
+
+
+def markdown(result: StepResult) -> str:
     """Returns the summary of a collection for the KFP UI."""
-    header, rows = table(outcome)
-    lines = [f"# {collection}: {outcome.status}", "", totals(outcome), ""]
+    header, rows = table(result)
+    lines = [f"# {result.collection}: {result.status}", "", figures_line(result), ""]
     if rows:
         lines += [_markdown_row(header), _markdown_row(["---"] * len(header)), *map(_markdown_row, rows), ""]
-    lines += [f"- {line}" for line in reasons(outcome)]
-    lines += [f"- **{failure.line()}**" for failure in failures(collection, outcome)]
+    lines += [f"- {line}" for line in reasons(result)]
+    lines += [f"- **{failure.line()}**" for failure in failures(result)]
     return "\n".join(lines) + "\n"
 
 

@@ -1,1 +1,0 @@
-"""The KFP faces of the steps."""
