@@ -181,7 +181,7 @@ class _Tee(io.TextIOBase):
 
 @contextlib.contextmanager
 def _log(path: Path, verbose: bool) -> Iterator[None]:
-    """Sends what KFP and the steps print to a file: hundreds of lines, of which a person needs none."""
+    """Sends what KFP and the steps print to a file: hundreds of lines that nobody needs."""
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
     with path.open("w", encoding="utf-8") as file, warnings.catch_warnings():

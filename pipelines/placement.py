@@ -6,7 +6,7 @@ from typing import Final
 from kfp import kubernetes
 from kfp.dsl import PipelineTask
 
-# Objects in the namespace of the runs. Every key is optional: a step that cannot do without one says so by name.
+# Objects in the namespace of the runs. Every key is optional: a step that needs one names it in its error.
 SECRET: Final = "kubeflow-corpus-secrets"
 CONFIG_MAP: Final = "kubeflow-corpus-config"
 CATALOGUE_CONFIG_MAP: Final = "kubeflow-corpus-catalogue"
@@ -32,7 +32,7 @@ class Policy:
         memory_limit: More than the step ever needs: above it something is wrong.
         timeout: Seconds after which its pod is ended.
         retries: How often a lost or crashed pod is started again. Errors that a step understands are passed on to
-            the report instead and are not tried again.
+            the report instead and are not retried.
         secrets: Keys of the Secret that it sees, under the same names.
         config: Keys of the ConfigMap that it sees, under the same names.
         catalogue: Whether it reads the catalogue, or the question set that is mounted beside it.

@@ -101,12 +101,12 @@ def apply_schedules(
         One line per schedule.
     """
     experiment_id = cluster.ensure_experiment(experiment)
-    held = [recurring for recurring in cluster.recurring_runs(experiment_id) if _digest_of(recurring)]
+    existing = [recurring for recurring in cluster.recurring_runs(experiment_id) if _digest_of(recurring)]
     lines = []
     for schedule in schedules:
         version = upload(cluster, schedule.pipeline, image, crash_notice=crash_notice)
         digest = schedule.digest(version)
-        same_name = [recurring for recurring in held if recurring.display_name == schedule.name]
+        same_name = [recurring for recurring in existing if recurring.display_name == schedule.name]
         right = [recurring for recurring in same_name if _digest_of(recurring) == digest]
         if not right:
             # Before the old one goes: a failure in between leaves one too many, which the next call removes.
@@ -117,7 +117,7 @@ def apply_schedules(
         state = "unchanged" if right else "replaced" if same_name else "created"
         lines.append(f"{schedule.name}: {state} ({schedule.pipeline}, {schedule.cron})")
     wanted = {schedule.name for schedule in schedules}
-    for recurring in held:
+    for recurring in existing:
         if recurring.display_name not in wanted:
             cluster.delete_recurring_run(recurring.recurring_run_id)
             lines.append(f"{recurring.display_name}: deleted (no longer in the file)")
@@ -153,7 +153,7 @@ def read_schedules(path: Path) -> tuple[str, list[Schedule]]:
         Name of the experiment, and the schedules.
 
     Raises:
-        SettingsError: The file cannot be read or says something wrong.
+        SettingsError: The file cannot be read or is wrong.
     """
     try:
         data = YAML(typ="safe").load(path)

@@ -18,7 +18,7 @@ from tqdm import tqdm
 _SECONDS_BETWEEN_LOOKS: Final = 0.1
 # Without a terminal, a long step says this often how far it is.
 _SECONDS_BETWEEN_LINES: Final = 10.0
-# Steps that only ask something and take a moment: a line for each source of a large catalogue would say nothing.
+# Steps that only ask something and take a moment: one line per source of a large catalogue would be noise.
 _QUIET_STEPS: Final = frozenset({"list_sources", "describe_model", "read_state", "resolve_revision", "report"})
 
 

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="parameter of the pipeline; VALUE is JSON where it is no plain text; may be given more than once",
+        help="parameter of the pipeline; VALUE is JSON or plain text; may be given more than once",
     )
 
 
@@ -98,7 +98,7 @@ def parse_parameters(words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         name, equals, text = word.partition("=")
         if not name or not equals:
-            raise SettingsError(f"{word!r} is no parameter", remedy="Write NAME=VALUE")
+            raise SettingsError(f"{word!r} is not a parameter", remedy="Write NAME=VALUE")
         try:
             parameters[name] = json.loads(text)
         except ValueError:

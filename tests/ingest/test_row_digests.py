@@ -21,7 +21,7 @@ RECORDED = Path(__file__).with_name("row_digests.json")
 REMEDY = (
     "Rows changed. Is that what you wanted? Then raise CHUNKER_VERSION in kubeflow_corpus/model.py, unless no release "
     "has the present one, and record the new digests: python -m tests.ingest.test_row_digests. If not, look at what "
-    "your change does to the rows of these sources (python -m pipelines run ... --dry-run --digest before and after)."
+    "your change does to the rows of these sources (kubeflow-corpus run ... --dry-run --digest before and after)."
 )
 
 

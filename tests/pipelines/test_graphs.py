@@ -150,7 +150,7 @@ def test_the_report_of_the_corpus_waits_for_all_three_graphs_which_wait_for_none
     assert sorted(map(sorted, told.values())) == [["code"], ["docs"], ["issues"]]
 
 
-def test_whatever_becomes_of_a_graph_one_task_hears_of_it_and_the_report_is_no_part_of_the_graph(
+def test_one_task_per_graph_is_started_however_the_graph_ended_and_the_report_is_outside_of_it(
     compiled: tuple[Any, dict[str, Any]],
 ) -> None:
     root = compiled[0].root.dag.tasks

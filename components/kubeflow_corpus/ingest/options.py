@@ -33,7 +33,7 @@ class RunOptions:
         sources: Names of the sources to read; empty is all of them.
         changed_paths: Documents to bring up to date, as source:path or source:number; empty is whole sources.
         rebuild: Fill a new version beside the one that is served, and serve it if its evaluation passes.
-        allow_deletions: Names of the sources of which more may be deleted than the guard lets pass.
+        allow_deletions: Names of the sources that may lose more documents than the deletion guard allows.
         questions: Path of a question set that is asked before a new version is served; empty asks nothing.
         floors: Metric of the evaluation to the least mean with which a new version is served, such as hit@5 to 0.9.
         wait_seconds: How long to wait for another run that writes the same collection.

@@ -47,7 +47,7 @@ class Event:
         problem: What failed, in one line.
         remedy: What to do about it, in one line.
         seconds: How long the step has taken.
-        memory_mb: The most memory that its process has held so far.
+        memory_mb: Peak memory of its process so far, in MiB.
     """
 
     step: str
@@ -123,7 +123,7 @@ class StepWatch:
             self.say("progress", done=done, total=total, unit=unit)
 
     def track(self, items: Iterable[Item], unit: str, total: int = 0) -> Iterator[Item]:
-        """Passes items on and says how many there were so far."""
+        """Passes items through and reports how many there were so far."""
         for done, item in enumerate(items, start=1):
             yield item
             self.progress(done, total, unit)
@@ -175,6 +175,6 @@ def no_space(error: OSError) -> ArtifactError:
 
 
 def peak_memory_mb() -> int:
-    """Returns the most memory that this process has held, in MiB."""
+    """Returns the peak memory of this process, in MiB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak // (1024 * 1024 if sys.platform == "darwin" else 1024)

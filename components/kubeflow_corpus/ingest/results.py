@@ -11,16 +11,19 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from kubeflow_corpus.errors import CorpusError
 from kubeflow_corpus.ingest.options import RunOptions
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.records import GateReport, Skip
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.apply import RunRecord
-from kubeflow_corpus.store.plan import SHARD_FOLDER, SHARD_TEXTS, Plan
-from kubeflow_corpus.store.settled import Settled, read_settled
+
+# The steps of a source read no plan, and start faster without what writes collections.
+if TYPE_CHECKING:
+    from kubeflow_corpus.store.apply import RunRecord
+    from kubeflow_corpus.store.plan import Plan
+    from kubeflow_corpus.store.settled import Settled
 
 # Collection, as the pipelines name it, to its alias.
 ALIASES: Final = {"docs": schema.DOCS.alias, "issues": schema.ISSUES.alias, "code": schema.CODE.alias}
@@ -255,6 +258,8 @@ class StepResult(Result):
         """The shards to embed, as paths below the folder of the plan, and how many texts each has."""
         if self.plan is None:
             return {}
+        from kubeflow_corpus.store.plan import SHARD_FOLDER, SHARD_TEXTS
+
         return {
             f"{SHARD_FOLDER}/{name}": max(0, min(SHARD_TEXTS, self.plan.to_embed - number * SHARD_TEXTS))
             for number, name in enumerate(self.plan.shards)
@@ -263,6 +268,10 @@ class StepResult(Result):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StepResult:
         """Reads what `to_dict` wrote."""
+        from kubeflow_corpus.store.apply import RunRecord
+        from kubeflow_corpus.store.plan import Plan
+        from kubeflow_corpus.store.settled import read_settled
+
         read = {
             "options": RunOptions.from_dict(data["options"]),
             "names": tuple(data["names"]),

@@ -56,7 +56,7 @@ def _list_sources(work: Work[StepResult], data: Mapping[str, Any]) -> StepResult
 def choose_sources(catalogue: str, collection: str, names: Sequence[str]) -> tuple[Source, ...]:
     """Returns the sources of a collection, of those that are named at all.
 
-    In a run over all collections a name belongs to one of them: the others then have no source, which is no error.
+    In a run over all collections a name belongs to one of them: the others then have no source, which is not an error.
 
     Raises:
         CatalogueError: The catalogue is wrong, or a name is not in it.

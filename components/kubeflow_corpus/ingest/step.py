@@ -82,7 +82,7 @@ def attempt(
 
 
 def fresh_folder(path: str) -> Path:
-    """Returns an empty folder: a step that is tried again finds what the failed try left."""
+    """Returns an empty folder: a step that is retried finds what the failed attempt left."""
     folder = Path(path)
     if folder.is_dir():
         shutil.rmtree(folder)
