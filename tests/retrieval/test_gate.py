@@ -11,6 +11,7 @@ import pytest
 from kubeflow_corpus.artifacts import read_jsonl
 from kubeflow_corpus.ingest import chunking as chunk_step
 from kubeflow_corpus.ingest.results import StepResult
+from kubeflow_corpus.ingest.runner import RunFolders
 from kubeflow_corpus.ingest.summary import failures
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.records import Chunked
@@ -157,4 +158,4 @@ def test_a_question_set_that_is_wrong_stops_the_run_before_it_serves(farm: Farm)
     assert outcome.status == "failed"
     assert "broken.jsonl:1: 'id' must be a non-empty string" in outcome.problem
     assert farm.served() == before
-    assert list(read_jsonl(farm.folder / "run" / "docs" / "chunks-farm" / "rows.jsonl.zst"))
+    assert list(read_jsonl(RunFolders(farm.folder / "run" / "docs").rows("farm")))
