@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -270,10 +271,11 @@ def test_a_dry_run_counts_what_would_be_fetched_and_chunked_and_writes_nothing(t
     write_site(tmp_path / "bees", hives="Look into each hive once a week.", draft="Nothing yet.")
     (tmp_path / "bees" / "docs" / "draft.md").write_text("---\ndraft: true\n---\n# Draft\n\nNothing yet.\n")
     catalogue = write_catalogue(tmp_path, bees="bees")
-    ran = run(tmp_path, "docs", "--catalogue", str(catalogue), "--dry-run", MILVUS_URI="/no/such/place.db")
+    ran = run(tmp_path, "docs", "--catalogue", str(catalogue), "--dry-run", "--digest", MILVUS_URI="/no/such/place.db")
     assert ran.code == 0, ran.err
     assert ["bees", "2", "1", "1", "ok"] in [line.split() for line in ran.out.splitlines()]
     assert "bees: 1 left out: draft" in ran.out
+    assert re.search(r"^digest docs/bees 1 [0-9a-f]{64}$", ran.out, re.MULTILINE)
     assert not (tmp_path / "local").exists()
 
 
@@ -282,6 +284,13 @@ def test_a_dry_run_names_a_source_that_is_not_there(tmp_path: Path) -> None:
     ran = run(tmp_path, "docs", "--catalogue", str(write_catalogue(tmp_path, bees="gone")), "--dry-run")
     assert ran.code == 1
     assert "docs: source bees failed at resolve_revision:" in ran.error
+
+
+def test_digests_are_of_a_dry_run_alone(tmp_path: Path) -> None:
+    write_site(tmp_path / "bees", hives="Look into each hive once a week.")
+    ran = run(tmp_path, "docs", "--catalogue", str(write_catalogue(tmp_path, bees="bees")), "--digest")
+    assert ran.code == 1
+    assert "Add --dry-run" in ran.error
 
 
 def test_a_wrong_word_on_the_command_line_exits_with_two(tmp_path: Path) -> None:
