@@ -13,7 +13,7 @@ from kubeflow_corpus.ingest.results import RowInputs, SourceState, StepResult, b
 from kubeflow_corpus.ingest.step import Work, fresh_folder, read_result, read_source, run_step, write_result
 from kubeflow_corpus.model import ModelIdentity, make_recipe
 from kubeflow_corpus.records import GateReport, Skip
-from kubeflow_corpus.store.apply import RunRecord
+from kubeflow_corpus.store.record import RunRecord
 from kubeflow_corpus.store.settled import Settled, unchanged_plan
 
 from tests.store.synthetic import DOCS

@@ -21,8 +21,8 @@ from kubeflow_corpus.store import schema
 
 # The steps of a source read no plan, and start faster without what writes collections.
 if TYPE_CHECKING:
-    from kubeflow_corpus.store.apply import RunRecord
     from kubeflow_corpus.store.plan import Plan
+    from kubeflow_corpus.store.record import RunRecord
     from kubeflow_corpus.store.settled import Settled
 
 # Collection, as the pipelines name it, to its alias.
@@ -268,8 +268,8 @@ class StepResult(Result):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StepResult:
         """Reads what `to_dict` wrote."""
-        from kubeflow_corpus.store.apply import RunRecord
         from kubeflow_corpus.store.plan import Plan
+        from kubeflow_corpus.store.record import RunRecord
         from kubeflow_corpus.store.settled import read_settled
 
         read = {

@@ -16,9 +16,10 @@ from kubeflow_corpus.ingest.step import ROWS_FILE, VECTORS_FILE, Work, read_resu
 from kubeflow_corpus.ingest.summary import markdown
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.apply import RunRecord, apply_plan, last_run
+from kubeflow_corpus.store.apply import apply_plan
 from kubeflow_corpus.store.plan import Mode, Plan, SourceResult, plan_sync, resume_cursor
 from kubeflow_corpus.store.publish import publish as publish_version
+from kubeflow_corpus.store.record import RunRecord, last_run
 from kubeflow_corpus.store.schema import collection_spec, served_name
 from kubeflow_corpus.store.settled import settled_sources, unchanged_plan
 from kubeflow_corpus.store.versions import list_versions, live_version
