@@ -38,9 +38,7 @@ def test_without_a_terminal_there_are_only_whole_lines() -> None:
     screen = Screen(stream)
     for done in range(0, 200, 10):
         screen.show(embedding(done))
-    screen.show(
-        Event("fetch", "docs", "apples", "done", counts={"documents": 1234, "skipped": 2, "skipped: binary": 2})
-    )
+    screen.show(Event("fetch", "docs", "apples", "done", counts={"documents": 1234, "skipped": 2}))
     assert stream.getvalue() == "docs fetch apples: done in 0.0 s (1,234 documents, 2 skipped), 0 MB\n"
 
 
