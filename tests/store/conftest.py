@@ -12,7 +12,6 @@ from kubeflow_corpus.milvus import connect, disconnect
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.schema import DOCS, served_name
 
-from tests.servers.milvus_lite import MilvusLiteServer, milvus_lite_server
 from tests.store.synthetic import Run, result
 
 _PREFIXES = (f"t{os.getpid()}x{number}" for number in itertools.count())
@@ -39,12 +38,6 @@ class Store:
         brought = [result(self.folder, source, pages)] if results is None else results
         embedded = self.settings.embedded_milvus
         return Run(self.client, self.folder / "work", brought, prefix=self.prefix, embedded=embedded, **values)
-
-
-@pytest.fixture(scope="session")
-def lite_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
-    with milvus_lite_server(tmp_path_factory.mktemp("served") / "data") as server:
-        yield server
 
 
 @pytest.fixture(scope="session")
