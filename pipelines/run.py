@@ -8,12 +8,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from kubeflow_corpus.collections import find_collection
 from kubeflow_corpus.errors import CatalogueError, RunFailed, SettingsError
 from kubeflow_corpus.ingest.options import RunOptions
 from kubeflow_corpus.ingest.progress import Event
 from kubeflow_corpus.ingest.report import CRASH_REMEDY, notify, run_failed
 from kubeflow_corpus.ingest.runner import RunFolders, dry_run_collection, row_digest
-from kubeflow_corpus.ingest.sources import SOURCE_TYPES
 from kubeflow_corpus.ingest.summary import Failure, failures, summary_lines
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import Catalogue, Source, load_catalogue
@@ -132,15 +132,15 @@ def _chosen_sources(known: Catalogue, pipeline: str, names: Sequence[str]) -> di
     """Returns the sources by collection, having checked that there are any: an empty run is a mistake."""
     collections = PIPELINES[pipeline].collections
     if len(collections) == 1:
-        chosen = {pipeline: known.select(SOURCE_TYPES[pipeline], names)}
+        chosen = {pipeline: known.select(find_collection(pipeline).catalogue_type, names)}
     else:
         wanted = known.select("", names)
         chosen = {
-            collection: tuple(source for source in wanted if source.type == SOURCE_TYPES[collection])
+            collection: tuple(source for source in wanted if source.type == find_collection(collection).catalogue_type)
             for collection in collections
         }
     if not any(chosen.values()):
-        wanted_type = SOURCE_TYPES.get(pipeline, "any")
+        wanted_type = "any" if pipeline == "corpus" else find_collection(pipeline).catalogue_type
         raise CatalogueError(
             f"{known.path}: no source of type {wanted_type}",
             remedy="Add one to the catalogue, or run another pipeline",

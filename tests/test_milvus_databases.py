@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.milvus import connect, connected
 from kubeflow_corpus.milvus_databases import database_client
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import DOCS
 from kubeflow_corpus.store.versions import drop_version, find_version, live_name, prune_versions, rollback
 
 from tests.store.conftest import REAL_URI, Store

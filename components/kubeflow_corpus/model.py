@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
+from kubeflow_corpus.collections import SCHEMA_VERSION
 from kubeflow_corpus.errors import SettingsError
 
-# Recorded in every collection: another number rebuilds it.
+# Recorded in every collection, as `SCHEMA_VERSION` is: another number rebuilds it.
 CHUNKER_VERSION: Final = "1"
-SCHEMA_VERSION: Final = "1"
 # Below this a header and a sentence no longer fit into a row.
 LEAST_TOKEN_BUDGET: Final = 64
 

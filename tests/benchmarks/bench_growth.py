@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.query.client import CorpusClient
@@ -20,7 +21,6 @@ from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import apply_plan
 from kubeflow_corpus.store.plan import SourceResult, plan_sync
 from kubeflow_corpus.store.publish import publish
-from kubeflow_corpus.store.schema import DOCS
 
 from tests.benchmarks.bench_query import RandomEmbedder
 from tests.benchmarks.bench_sync import embedded

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.mcp_server.settings import ServerSettings
 from kubeflow_corpus.query.client import AsyncCorpusClient, CorpusClient, SearchResult
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import DOCS
 from mcp import Client
 
 from tests.benchmarks.bench_query import RandomEmbedder, fill, questions

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.milvus import connect, detect_backend, disconnect, open_client
 from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.query.client import CorpusClient
@@ -33,7 +34,6 @@ from kubeflow_corpus.query.tuning import DEFAULT_LIMIT, DEFAULT_TUNING
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.schema import (
     DIMENSION_KEY,
-    DOCS,
     MODEL_KEY,
     collection_schema,
     index_params,

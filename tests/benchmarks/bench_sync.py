@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kubeflow_corpus.artifacts import read_jsonl, write_vectors
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.milvus import connected, detect_backend
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.settings import Settings
@@ -23,7 +24,7 @@ from kubeflow_corpus.store.context import RunContext
 from kubeflow_corpus.store.plan import SHARD_FOLDER, Plan, SourceResult, plan_sync
 from kubeflow_corpus.store.publish import publish
 from kubeflow_corpus.store.rows import in_batches
-from kubeflow_corpus.store.schema import DOCS, VECTOR_FIELD, collection_schema, index_params
+from kubeflow_corpus.store.schema import VECTOR_FIELD, collection_schema, index_params
 from kubeflow_corpus.store.wanted import wanted_rows
 
 from tests.benchmarks.harness import Row

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.evaluation.replay import CachingReader
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.reader import Reader, Target
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import DOCS
 
 
 @pytest.fixture

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubeflow_corpus.ingest.results import ALIASES, StepResult
+from kubeflow_corpus.collections import find_collection
+from kubeflow_corpus.ingest.results import StepResult
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import collection_spec, served_name
+from kubeflow_corpus.store.schema import served_name
 from kubeflow_corpus.store.versions import live_name, properties_of
 
 from tests.retrieval.samples import run
@@ -59,11 +60,11 @@ class Place:
         return outcome
 
     def rows(self, prefix: str, collection: str) -> dict[str, dict[str, Any]]:
-        alias = ALIASES[collection]
+        alias = find_collection(collection).alias
         with connected(self.settings) as client:
             name = served_name(prefix, alias)
             client.load_collection(name)
-            return rows_of(client, name, collection_spec(alias))
+            return rows_of(client, name, find_collection(alias))
 
     def documents(self, prefix: str, collection: str) -> dict[str, dict[str, Any]]:
         """Every stored field of every row, by document and key."""
@@ -74,7 +75,9 @@ class Place:
 
     def property(self, prefix: str, collection: str, name: str) -> str:
         with connected(self.settings) as client:
-            return properties_of(client, live_name(client, served_name(prefix, ALIASES[collection]))).get(name, "")
+            return properties_of(client, live_name(client, served_name(prefix, find_collection(collection).alias))).get(
+                name, ""
+            )
 
     def catalogue(self, *entries: str) -> None:
         (self.folder / "catalogue.yaml").write_text("sources:\n" + "".join(f"  - {{{entry}}}\n" for entry in entries))

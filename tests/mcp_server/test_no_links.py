@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kubeflow_corpus.chunking.docs.markdown import chunk
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.embedding.embedded import EmbeddedModel
 from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.mcp_server.assembly import StatusReader
@@ -36,7 +37,7 @@ from kubeflow_corpus.query.tuning import DEFAULT_TUNING
 from kubeflow_corpus.records import Chunk
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.rows import to_row
-from kubeflow_corpus.store.schema import DOCS, physical_name
+from kubeflow_corpus.store.schema import physical_name
 from kubeflow_corpus.store.versions import create_version, move_alias
 from kubeflow_corpus.tokens import ApproximateCounter
 from mcp import Client

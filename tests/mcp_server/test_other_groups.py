@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from kubeflow_corpus.collections import COLLECTIONS
 from kubeflow_corpus.mcp_server.assembly import StatusReader, known_values
 from kubeflow_corpus.mcp_server.server import STATUS_URI, build_server
 from kubeflow_corpus.mcp_server.service import Caller, Service
@@ -16,7 +17,7 @@ from kubeflow_corpus.mcp_server.tools.search import SEARCH_TOOLS
 from kubeflow_corpus.milvus import connect, disconnect
 from kubeflow_corpus.query.client import AsyncCorpusClient
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import COLLECTIONS, HEAD_PREFIX, HIDDEN, RUN_KEY, physical_name
+from kubeflow_corpus.store.schema import HEAD_PREFIX, HIDDEN, RUN_KEY, physical_name
 from kubeflow_corpus.store.versions import set_properties
 from mcp import Client
 
@@ -67,7 +68,7 @@ def recorded(uri: str, held: int, *sources: str) -> None:
     }  # fmt: skip
     client = connect(settings)
     heads = {f"{HEAD_PREFIX}{source}": "0" * 40 for source in ("site", *sources)}
-    for spec in COLLECTIONS.values():
+    for spec in COLLECTIONS:
         set_properties(client, physical_name(spec.alias, 1), {RUN_KEY: json.dumps(run), **heads})
     disconnect(client, settings)
 

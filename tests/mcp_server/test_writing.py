@@ -13,6 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from kubeflow_corpus.collections import CODE, DOCS, ISSUES
 from kubeflow_corpus.errors import SettingsError, StoreUnavailable
 from kubeflow_corpus.mcp_server import documents
 from kubeflow_corpus.mcp_server.assembly import StatusReader
@@ -30,7 +31,7 @@ from kubeflow_corpus.query.client import AsyncCorpusClient
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store import manual
 from kubeflow_corpus.store.lease import Lease
-from kubeflow_corpus.store.schema import CODE, DOCS, HIDDEN, ISSUES, served_name
+from kubeflow_corpus.store.schema import HIDDEN, served_name
 from kubeflow_corpus.store.versions import create_version, live_name, move_alias
 from mcp import Client
 

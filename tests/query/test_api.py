@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 import kubeflow_corpus
 import pytest
 from kubeflow_corpus import errors
+from kubeflow_corpus.collections import CODE, DOCS, ISSUES, CollectionSpec
 from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.query import client as clients
 from kubeflow_corpus.query import options
@@ -29,7 +30,6 @@ from kubeflow_corpus.query.options import (
     SearchRequest,
 )
 from kubeflow_corpus.query.reader import Reader
-from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES, CollectionSpec
 
 from tests.query.corpus import MODEL
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.errors import (
     CollectionNotFound,
     DeadlineExceeded,
@@ -29,7 +30,6 @@ from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.reader import Reader
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import DOCS
 
 from tests.query.corpus import MODEL, docs_chunks, fill, sealed
 from tests.servers.milvus_lite import MilvusLiteServer, free_port, milvus_lite_server, start_milvus_lite

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kubeflow_corpus.collections import CODE, DOCS, ISSUES
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.filters import expression, filters_of, validated
-from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES
 
 
 def made(spec: Any, **given: Any) -> str:

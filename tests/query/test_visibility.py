@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kubeflow_corpus.collections import CODE, DOCS, FILTERS, ISSUES
 from kubeflow_corpus.errors import UnitNotFound
 from kubeflow_corpus.query.client import AsyncCorpusClient, CorpusClient
-from kubeflow_corpus.query.filters import FILTERS, filters_of, groups_of, visible
+from kubeflow_corpus.query.filters import filters_of, groups_of, visible
 from kubeflow_corpus.query.reader import Reader
 from kubeflow_corpus.query.session import CACHED_VALUES
-from kubeflow_corpus.store.schema import CODE, DOCS, HIDDEN, ISSUES
+from kubeflow_corpus.store.schema import HIDDEN
 
 from tests.query.corpus import MODEL, fill, public, with_rows_of
 

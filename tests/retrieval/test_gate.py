@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from kubeflow_corpus.artifacts import read_jsonl
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.ingest import chunking as chunk_step
 from kubeflow_corpus.ingest.results import StepResult
 from kubeflow_corpus.ingest.runner import RunFolders
@@ -16,7 +17,6 @@ from kubeflow_corpus.ingest.summary import failures
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.records import Chunked
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import DOCS
 
 from tests.retrieval.samples import environment, run
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.milvus import connect, disconnect
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import DOCS, served_name
+from kubeflow_corpus.store.schema import served_name
 
 from tests.store.synthetic import Run, result
 

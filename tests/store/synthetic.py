@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from kubeflow_corpus.artifacts import read_jsonl, write_jsonl, write_vectors
 from kubeflow_corpus.chunking.compose import Budget, search_text
+from kubeflow_corpus.collections import DOCS, CollectionSpec
 from kubeflow_corpus.model import ModelIdentity, Recipe
 from kubeflow_corpus.records import Chunk, GateReport, seal
 from kubeflow_corpus.store.apply import RunRecord, apply_plan
 from kubeflow_corpus.store.plan import SHARD_FOLDER, Mode, Plan, SourceResult, plan_sync
 from kubeflow_corpus.store.publish import publish
 from kubeflow_corpus.store.rows import scan
-from kubeflow_corpus.store.schema import DOCS, CollectionSpec
 from kubeflow_corpus.tokens import ApproximateCounter
 from numpy.typing import NDArray
 

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.milvus import connect, connected, disconnect
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.gate import check_version
 from kubeflow_corpus.store.lease import Claim
 from kubeflow_corpus.store.plan import Mode
-from kubeflow_corpus.store.schema import DOCS, served_name
+from kubeflow_corpus.store.schema import served_name
 from kubeflow_corpus.store.versions import list_versions, live_name
 
 from tests.servers.milvus_lite import MilvusLiteServer, milvus_lite_server

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.errors import CollectionNotFound, GateFailed, StoreError, VersionInUse
 from kubeflow_corpus.milvus import detect_backend, read_with_retry
 from kubeflow_corpus.model import Recipe
@@ -15,7 +16,6 @@ from kubeflow_corpus.store import apply, rows, schema
 from kubeflow_corpus.store.gate import check_version
 from kubeflow_corpus.store.plan import SourceResult, resume_cursor
 from kubeflow_corpus.store.rows import to_row
-from kubeflow_corpus.store.schema import DOCS
 from kubeflow_corpus.store.versions import (
     drop_version,
     list_versions,

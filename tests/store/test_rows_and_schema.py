@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kubeflow_corpus.errors import InvalidArgument, InvalidRow, InvalidVector, ModelMismatch, SchemaMismatch
+from kubeflow_corpus.collections import CODE, DOCS, ISSUES
+from kubeflow_corpus.errors import InvalidRow, InvalidVector, ModelMismatch, SchemaMismatch
 from kubeflow_corpus.milvus import Backend
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.rows import check_vectors, to_row
-from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES
 
 from tests.store.conftest import Store
 from tests.store.synthetic import MODEL, OTHER_MODEL, corpus, page
@@ -107,11 +107,6 @@ def test_a_prefix_separates_environments(prefix: str, name: str) -> None:
     assert schema.version_number(name, f"{name}_v12") == 12
     for other in (f"x{name}_v1", f"{name}_v01", f"{name}_v1_v2", f"{name}_v", f"{name}_v1x"):
         assert schema.version_number(name, other) is None
-
-
-def test_an_unknown_collection_names_the_known_ones() -> None:
-    with pytest.raises(InvalidArgument, match="kubeflow_docs, issues_rag, code_rag"):
-        schema.collection_spec("docs_rag")
 
 
 def test_a_reader_with_another_model_is_refused_with_both_names() -> None:

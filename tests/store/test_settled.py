@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.errors import StoreError
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.store.apply import RunRecord, Writer, last_run
 from kubeflow_corpus.store.plan import Plan, SourceResult
-from kubeflow_corpus.store.schema import DOCS
 from kubeflow_corpus.store.settled import Settled, clear_settled, read_recorded, settled_sources, unchanged_plan
 from kubeflow_corpus.store.versions import Version, list_versions, live_version, properties_of, set_properties
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.errors import ArtifactError, DeletionGuard, InvalidVector, StoreError
-from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.plan import Plan, SourceResult
 from kubeflow_corpus.store.versions import live_name, properties_of
 
@@ -133,7 +133,7 @@ def test_rows_of_the_reserved_source_survive_every_sync(embedded: Store) -> None
     vector = unit_vector(manual[0].embedding_text)
     from kubeflow_corpus.store.rows import to_row
 
-    embedded.client.upsert(embedded.served, [{**to_row(schema.DOCS, manual[0]), "vector": vector}])
+    embedded.client.upsert(embedded.served, [{**to_row(DOCS, manual[0]), "vector": vector}])
     embedded.run(corpus("site", 2, edit=" x")).all()
     assert manual[0].id in rows_of(embedded.client, embedded.served)
 

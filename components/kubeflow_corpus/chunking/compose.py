@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubeflow_corpus.budget import HEADER_SHARE, SEPARATOR, SPECIAL_TOKENS, Budget, Header, framed
+from kubeflow_corpus.collections import common_limit
 from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Skip
 from kubeflow_corpus.terms import distinct_identifier_parts
 
@@ -24,8 +25,8 @@ __all__ = [
     "skip_document",
 ]
 
-# VARCHAR fields hold at most this many UTF-8 bytes.
-MAX_TEXT_BYTES: Final = 65_535
+MAX_TEXT_BYTES: Final = common_limit("content_text")
+MAX_SEARCH_TEXT_BYTES: Final = common_limit("search_text")
 
 
 def compose_row(
@@ -108,7 +109,7 @@ def search_text(title: str, section_path: str, content: str, *, identifiers: boo
     if identifiers:
         # Once each: the parts make an identifier findable and must not outweigh the words of the text.
         lines.append(" ".join(distinct_identifier_parts(f"{title}\n{section_path}\n{content}")))
-    return fit_bytes("\n".join(line for line in lines if line), MAX_TEXT_BYTES)
+    return fit_bytes("\n".join(line for line in lines if line), MAX_SEARCH_TEXT_BYTES)
 
 
 def fit_bytes(text: str, limit: int) -> str:

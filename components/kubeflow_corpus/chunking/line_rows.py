@@ -23,6 +23,7 @@ from kubeflow_corpus.chunking.compose import (
     compose_row,
     fit_bytes,
 )
+from kubeflow_corpus.collections import CODE, common_limit
 from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Removed, Skip, seal
 from kubeflow_corpus.text_lines import is_blank, split_lines
 from kubeflow_corpus.tokens import TokenCounter, WordPieceCounter
@@ -37,11 +38,17 @@ _LONGEST_REMEMBERED: Final = 100
 
 # A line longer than this is data, not code, and no reader is shown it.
 MAX_LINE_BYTES: Final = 16_384
-# Longest values of the VARCHAR fields, in bytes.
-_MAX_KEY_BYTES: Final = 1_024
-_MAX_PATH_BYTES: Final = 2_048
-_MAX_FIELD_BYTES: Final = 512
-_MAX_VIEW_BYTES: Final = 200
+_MAX_UNIT_BYTES: Final = common_limit("unit_id")
+_MAX_URL_BYTES: Final = common_limit("citation_url")
+_MAX_TITLE_BYTES: Final = common_limit("title")
+_MAX_SECTION_BYTES: Final = common_limit("section_path")
+# A name that is longer than this is generated, and its start says what it is; no field takes more than it holds.
+_LONGEST_NAME: Final = 512
+_MAX_FIELD_BYTES: Final = {
+    field.name: min(field.max_bytes, _LONGEST_NAME) for field in CODE.own_fields if field.kind == "text"
+}
+# Short by choice: a view only tells the rows of one unit apart.
+_MAX_VIEW_BYTES: Final = min(common_limit("view") // 2, 200)
 _ELLIPSIS: Final = ".../"
 
 
@@ -178,7 +185,7 @@ class Rows:
         self.budget = budget
         self.source = source
         self.costs = source.costs
-        self.title = fit_bytes(f"{document.repo}/{document.path}" if document.repo else document.path, _MAX_PATH_BYTES)
+        self.title = fit_bytes(f"{document.repo}/{document.path}" if document.repo else document.path, _MAX_TITLE_BYTES)
         self.counts: Counter[str] = Counter()
         self.removed: list[Removed] = []
         self._chunks: list[Chunk] = []
@@ -196,7 +203,7 @@ class Rows:
 
     def unit(self, anchor: str) -> str:
         """Returns a unit key that no other unit of the document has: a repeated name gets ``~2``, ``~3``, ..."""
-        base = fit_bytes(f"{self.document.document_id}#{anchor}", _MAX_KEY_BYTES - 8)
+        base = fit_bytes(f"{self.document.document_id}#{anchor}", _MAX_UNIT_BYTES - 8)
         return _free(self._units, base, base)
 
     def remove(self, reason: str, start: int, end: int) -> None:
@@ -229,7 +236,7 @@ class Rows:
             cost: Tokens of the content, where the caller knows them.
         """
         start, end = cite or self.source.tight(*span)
-        section_path = fit_bytes(section_path, _MAX_PATH_BYTES)
+        section_path = fit_bytes(section_path, _MAX_SECTION_BYTES)
         content = fit_bytes(content, MAX_TEXT_BYTES)
         view = self._free_view(unit_id, view)
         url = self.document.url
@@ -239,8 +246,8 @@ class Rows:
                 title=self.title,
                 content=content,
                 embedding_text=self._embedding_text(section_path, content, cost),
-                citation_url=fit_bytes(f"{url}#L{start + 1}-L{max(end, start + 1)}", _MAX_KEY_BYTES) if url else "",
-                fields={name: _fit(value) for name, value in fields.items()},
+                citation_url=fit_bytes(f"{url}#L{start + 1}-L{max(end, start + 1)}", _MAX_URL_BYTES) if url else "",
+                fields={name: _fit(name, value) for name, value in fields.items()},
                 section_path=section_path,
                 unit_id=unit_id,
                 view=view,
@@ -315,8 +322,8 @@ def _breadcrumb(*parts: str) -> str:
     return SEPARATOR.join(part for part in parts if part)
 
 
-def _fit(value: FieldValue) -> FieldValue:
-    return fit_bytes(value, _MAX_FIELD_BYTES) if isinstance(value, str) and len(value) * 4 > _MAX_FIELD_BYTES else value
+def _fit(name: str, value: FieldValue) -> FieldValue:
+    return fit_bytes(value, _MAX_FIELD_BYTES[name]) if isinstance(value, str) else value
 
 
 def pack_lines(

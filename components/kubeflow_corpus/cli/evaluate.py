@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from kubeflow_corpus.collections import COLLECTION_NAMES
 from kubeflow_corpus.errors import EvaluationError
-from kubeflow_corpus.evaluation.questions import BEST_GRADE, TOOLS, Question, load_questions
+from kubeflow_corpus.evaluation.questions import BEST_GRADE, Question, load_questions
 
 if TYPE_CHECKING:
     from kubeflow_corpus.evaluation.metrics import Answer, Difference
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = commands.add_parser("add", help="write a question from a query and the path that should answer it")
     add.add_argument("questions", type=Path, help="question set to add to")
     add.add_argument("query", help="the question as it was asked")
-    add.add_argument("--tool", choices=TOOLS, required=True)
+    add.add_argument("--tool", choices=COLLECTION_NAMES, required=True)
     add.add_argument("--kind", required=True, help="what sort of question it is, such as howto or default")
     add.add_argument("--expected", action="append", required=True, metavar="REPO:PATH[=GRADE]")
     add.add_argument("--must-contain", action="append", default=[], metavar="TEXT")
@@ -69,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("questions", type=Path, help="JSONL file of questions")
-    parser.add_argument("--tool", choices=TOOLS, action="append", default=[], help="only questions for these tools")
+    parser.add_argument(
+        "--tool", choices=COLLECTION_NAMES, action="append", default=[], help="only questions for these tools"
+    )
 
 
 def _run(args: argparse.Namespace) -> int:

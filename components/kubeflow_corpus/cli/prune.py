@@ -7,9 +7,11 @@ import shutil
 from pathlib import Path
 from typing import Final
 
+from kubeflow_corpus.cli.arguments import add_collection_argument
+from kubeflow_corpus.collections import COLLECTIONS
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import COLLECTIONS, collection_spec, served_name
+from kubeflow_corpus.store.schema import served_name
 from kubeflow_corpus.store.versions import KEPT_VERSIONS, prune_versions
 
 _KEPT_RUNS: Final = 5
@@ -17,7 +19,7 @@ _KEPT_RUNS: Final = 5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("collection", nargs="*", help="only these; default: all")
+    add_collection_argument(parser, nargs="*", help="only these; default: all")
     parser.add_argument(
         "--keep", type=_count, default=KEPT_VERSIONS, metavar="N", help="earlier versions to keep (%(default)s)"
     )
@@ -39,7 +41,7 @@ def _count(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Drops versions and removes folders; never what an alias serves."""
-    specs = [collection_spec(alias) for alias in args.collection] or list(COLLECTIONS.values())
+    specs = args.collection or COLLECTIONS
     verb = "would drop" if args.dry_run else "dropped"
     settings = Settings.from_env()
     with connected(settings) as client:

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kubeflow_corpus.cli.arguments import add_collection_argument
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.results import SearchResult
 from kubeflow_corpus.query.tuning import (
@@ -17,9 +18,7 @@ from kubeflow_corpus.query.tuning import (
     FUSIONS,
     MODES,
 )
-from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES
 
-COLLECTION_NAMES: Final = {"docs": DOCS.alias, "issues": ISSUES.alias, "code": CODE.alias}
 WIDTH: Final = 100
 # Option: (filter, help). Options of filters that a collection does not know are refused with the known ones.
 FILTER_OPTIONS: Final = {
@@ -41,7 +40,7 @@ DATE_OPTIONS: Final = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("collection", choices=[*COLLECTION_NAMES], help="what to ask")
+    add_collection_argument(parser, help="what to ask")
     parser.add_argument("query", help="a question or keywords")
     for option, (name, text) in FILTER_OPTIONS.items():
         parser.add_argument(option, dest=name, action="append", metavar="VALUE", help=text)
@@ -72,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     filters = {name: getattr(args, name) for name in names if getattr(args, name)}
     with CorpusClient.from_env() as client:
         result = client.search(
-            COLLECTION_NAMES[args.collection],
+            args.collection.name,
             args.query,
             limit=args.limit,
             mode=args.mode,

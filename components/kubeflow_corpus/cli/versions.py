@@ -6,22 +6,23 @@ import argparse
 import json
 from typing import Any
 
+from kubeflow_corpus.cli.arguments import add_collection_argument
+from kubeflow_corpus.collections import COLLECTIONS
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import COLLECTIONS
 from kubeflow_corpus.store.status import collect_status
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("collection", nargs="?", choices=sorted(COLLECTIONS), help="only this one")
+    add_collection_argument(parser, nargs="?", help="only this one")
     parser.add_argument("--json", action="store_true", help="print one JSON object: collection to list of versions")
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the versions."""
     settings = Settings.from_env()
-    specs = [spec for alias, spec in COLLECTIONS.items() if args.collection in (None, alias)]
+    specs = (args.collection,) if args.collection else COLLECTIONS
     with connected(settings) as client:
         states = collect_status(client, settings.collection_prefix, specs)
     if args.json:

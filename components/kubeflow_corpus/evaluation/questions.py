@@ -7,22 +7,15 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
+from kubeflow_corpus.collections import COLLECTION_NAMES, CollectionName, find_collection
 from kubeflow_corpus.errors import EvaluationError
 from kubeflow_corpus.terms import PRODUCT_AREAS
 
-Tool = Literal["docs", "issues", "code"]
-TOOLS: Final[tuple[str, ...]] = get_args(Tool)
 GRADES: Final = (1, 2, 3)
 BEST_GRADE: Final = GRADES[-1]
 
-# What a caller of the search may narrow by, per tool.
-FILTERS: Final[dict[str, frozenset[str]]] = {
-    "docs": frozenset({"product_area", "version", "doc_type", "source", "repo"}),
-    "issues": frozenset({"product_area", "state", "labels", "source", "repo"}),
-    "code": frozenset({"product_area", "kind", "language", "source", "repo"}),
-}
 _KEYS: Final = frozenset(
     {"id", "query", "tool", "kind", "expected", "any_of", "filters", "must_contain", "forbidden", "rivals"}
     | {"intent", "product_area", "version"}
@@ -53,7 +46,7 @@ class Question:
 
     id: str
     query: str
-    tool: Tool
+    tool: CollectionName
     kind: str
     expected: Mapping[str, int]
     any_of: bool = False
@@ -122,8 +115,8 @@ def _question(line: str, path: Path, number: int) -> Question:
     unknown = data.keys() - _KEYS
     if unknown:
         raise _wrong(path, number, f"unknown key {min(unknown)!r}; known are {', '.join(sorted(_KEYS))}")
-    if data["tool"] not in TOOLS:
-        raise _wrong(path, number, f"tool {data['tool']!r} is not one of {', '.join(TOOLS)}")
+    if data["tool"] not in COLLECTION_NAMES:
+        raise _wrong(path, number, f"tool {data['tool']!r} is not one of {', '.join(COLLECTION_NAMES)}")
     expected, any_of = _expected(data.get("expected"), path, number)
     return Question(
         id=data["id"],
@@ -159,9 +152,10 @@ def _filters(data: Mapping[str, Any], path: Path, number: int) -> dict[str, str]
     filters = data.get("filters") or {}
     if not isinstance(filters, dict):
         raise _wrong(path, number, "'filters' must be an object")
-    unknown = filters.keys() - FILTERS[data["tool"]]
+    allowed = {rule.name for rule in find_collection(data["tool"]).filters}
+    unknown = filters.keys() - allowed
     if unknown:
-        known = ", ".join(sorted(FILTERS[data["tool"]]))
+        known = ", ".join(sorted(allowed))
         raise _wrong(path, number, f"{data['tool']} has no filter {min(unknown)!r}; known are {known}")
     return filters
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kubeflow_corpus.evaluation.baseline import Setup
 from kubeflow_corpus.evaluation.metrics import CUTOFF, Answer
 from kubeflow_corpus.evaluation.questions import Question, digest
-from kubeflow_corpus.store.schema import CODE, DOCS, HEAD_PREFIX, ISSUES, MODEL_KEY
+from kubeflow_corpus.store.schema import HEAD_PREFIX, MODEL_KEY
 
 if TYPE_CHECKING:
     from kubeflow_corpus.query.client import CorpusClient, SearchResult
 
 # The default of the tools: what is judged is the evidence that an agent gets.
 EVIDENCE_HITS: Final = 5
-ALIASES: Final = {"docs": DOCS.alias, "issues": ISSUES.alias, "code": CODE.alias}
 
 
 class Searcher(Protocol):
@@ -43,9 +42,7 @@ class ClientSearcher:
     def answer(self, question: Question) -> Answer:
         """Searches once for the ranking; the evidence is that of the default number of hits."""
         started = time.perf_counter()
-        result = self.client.search(
-            ALIASES[question.tool], question.query, limit=CUTOFF, **{**question.filters, **self.options}
-        )
+        result = self.client.search(question.tool, question.query, limit=CUTOFF, **{**question.filters, **self.options})
         milliseconds = (time.perf_counter() - started) * 1000
         return Answer(
             question=question,
@@ -124,7 +121,7 @@ def setup_of(client: CorpusClient, questions: Sequence[Question]) -> Setup:
     model = ""
     heads: dict[str, str] = {}
     for tool in sorted({question.tool for question in questions}):
-        properties = client.properties(ALIASES[tool])
+        properties = client.properties(tool)
         model = str(properties.get(MODEL_KEY, ""))
         heads |= {key: str(value) for key, value in properties.items() if key.startswith(HEAD_PREFIX)}
     return Setup(digest(questions), model, heads)

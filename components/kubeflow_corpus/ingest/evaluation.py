@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubeflow_corpus.errors import ModelMismatch
 from kubeflow_corpus.ingest.progress import StepWatch
-from kubeflow_corpus.ingest.results import ALIASES, StepResult
+from kubeflow_corpus.ingest.results import StepResult
 from kubeflow_corpus.ingest.step import Work, fresh_folder, read_result, run_step, write_result
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.records import GateReport
@@ -94,11 +94,10 @@ def _answers(
     from kubeflow_corpus.evaluation.run import ClientSearcher, ask
     from kubeflow_corpus.query.client import CorpusClient
 
-    alias = ALIASES[collection]
     with CorpusClient(
-        settings=Settings.from_env(), collections={alias: version}, timeout=_SEARCH_TIMEOUT_SECONDS
+        settings=Settings.from_env(), collections={collection: version}, timeout=_SEARCH_TIMEOUT_SECONDS
     ) as client:
-        client.warm_up([alias])
+        client.warm_up([collection])
         return ask(ClientSearcher(client, {}), questions, progress)
 
 

@@ -17,7 +17,6 @@ from kubeflow_corpus.errors import CorpusError
 from kubeflow_corpus.ingest.options import RunOptions
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.records import GateReport, Skip
-from kubeflow_corpus.store import schema
 
 # The steps of a source read no plan, and start faster without what writes collections.
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from kubeflow_corpus.store.record import RunRecord
     from kubeflow_corpus.store.settled import Settled
 
-# Collection, as the pipelines name it, to its alias.
-ALIASES: Final = {"docs": schema.DOCS.alias, "issues": schema.ISSUES.alias, "code": schema.CODE.alias}
 # The source of a collection that the catalogue has none for: KFP cannot collect the results of a loop over nothing.
 NO_SOURCE: Final = ""
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from kubeflow_corpus.artifacts import write_jsonl
+from kubeflow_corpus.collections import find_collection
 from kubeflow_corpus.custom_resources import defines_crd, explains_crds
 from kubeflow_corpus.ingest.build import build_digest
 from kubeflow_corpus.ingest.options import Runner, RunOptions
@@ -26,9 +27,6 @@ from kubeflow_corpus.sources.github import crawl
 from kubeflow_corpus.sources.github.crawl import Fetched
 from kubeflow_corpus.sources.github.cursor import Cursor
 from kubeflow_corpus.sources.named import named_documents, parse_named, section_pages
-
-# Collection, as the pipelines name it, to the type of source that fills it.
-SOURCE_TYPES: Final = {"docs": "docs", "issues": "issue", "code": "code"}
 
 
 def list_sources(collection: str, options: Mapping[str, Any], run: str, target: str) -> StepResult:
@@ -62,7 +60,8 @@ def choose_sources(catalogue: str, collection: str, names: Sequence[str]) -> tup
         CatalogueError: The catalogue is wrong, or a name is not in it.
     """
     chosen = load_catalogue(catalogue).select("", names)
-    return tuple(source for source in chosen if source.type == SOURCE_TYPES[collection])
+    wanted = find_collection(collection).catalogue_type
+    return tuple(source for source in chosen if source.type == wanted)
 
 
 def resolve_revision(source: str, state: str) -> SourceState:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from kubeflow_corpus.artifacts import read_chunks
+from kubeflow_corpus.collections import find_collection
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.ingest.build import fingerprint
-from kubeflow_corpus.ingest.results import ALIASES, SourceState, StepResult
+from kubeflow_corpus.ingest.results import SourceState, StepResult
 from kubeflow_corpus.ingest.step import ROWS_FILE, VECTORS_FILE, Work, read_result, read_source, run_step
 from kubeflow_corpus.ingest.summary import markdown
 from kubeflow_corpus.milvus import connected
@@ -20,7 +21,7 @@ from kubeflow_corpus.store.apply import apply_plan
 from kubeflow_corpus.store.plan import Mode, Plan, SourceResult, plan_sync, resume_cursor
 from kubeflow_corpus.store.publish import publish as publish_version
 from kubeflow_corpus.store.record import RunRecord, last_run
-from kubeflow_corpus.store.schema import collection_spec, served_name
+from kubeflow_corpus.store.schema import served_name
 from kubeflow_corpus.store.settled import settled_sources, unchanged_plan
 from kubeflow_corpus.store.versions import list_versions, live_version
 from kubeflow_corpus.tokens import wordpiece_counter
@@ -40,7 +41,7 @@ def _read_state(work: Work[StepResult]) -> StepResult:
     before, settings = work.before, Settings.from_env()
     if not before.names:
         return before
-    spec = collection_spec(ALIASES[before.collection])
+    spec = find_collection(before.collection)
     rebuild = before.options.rebuild
     with connected(settings) as client:
         cursors = {
@@ -113,7 +114,7 @@ def _unchanged(before: StepResult, *, whole: bool) -> bool:
 
 def _unchanged_plan(before: StepResult) -> Plan:
     return unchanged_plan(
-        collection_spec(ALIASES[before.collection]),
+        find_collection(before.collection),
         {source.source: before.settled[source.source] for source in before.sources},
         prefix=Settings.from_env().collection_prefix,
         live=before.live,
@@ -127,7 +128,7 @@ def _compared_plan(work: Work[StepResult], chunks: Sequence[str], covered: Seque
     with connected(settings) as client:
         made = plan_sync(
             client,
-            collection_spec(ALIASES[before.collection]),
+            find_collection(before.collection),
             source_results(chunks),
             prefix=settings.collection_prefix,
             recipe=before.made_with,

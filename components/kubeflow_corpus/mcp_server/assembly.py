@@ -10,7 +10,6 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.errors import CorpusError
-from kubeflow_corpus.mcp_server.tools.schemas import ALIASES
 from kubeflow_corpus.mcp_server.tools.search import SEARCH_TOOLS
 from kubeflow_corpus.settings import Settings
 
@@ -34,7 +33,7 @@ async def known_values(client: AsyncCorpusClient) -> dict[str, dict[str, tuple[s
     for tool in SEARCH_TOOLS:
         for name in tool.filters:
             try:
-                counts = await public.known_values(ALIASES[tool.collection], name)
+                counts = await public.known_values(tool.collection, name)
             except CorpusError as error:
                 LOGGER.warning("the values of %s are not known: %s", name, error)
                 break

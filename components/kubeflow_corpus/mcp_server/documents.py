@@ -17,11 +17,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from kubeflow_corpus.collections import CODE, DOCS, ISSUES, MANUAL_SOURCE, CollectionSpec
 from kubeflow_corpus.errors import InvalidArgument, InvalidRow
 from kubeflow_corpus.mcp_server.tools.documents import MAX_CONTENT_CHARACTERS
 from kubeflow_corpus.records import Chunk, Document
 from kubeflow_corpus.store.rows import to_row
-from kubeflow_corpus.store.schema import CODE, CONTROLS, DOCS, ISSUES, MANUAL_SOURCE, CollectionSpec
+from kubeflow_corpus.store.schema import CONTROLS
 from kubeflow_corpus.terms import version_precisions
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jsonschema import Draft202012Validator
 from mcp import types
 
+from kubeflow_corpus.collections import COLLECTION_NAMES
 from kubeflow_corpus.errors import CorpusError, InvalidArgument, PermissionDenied, Unauthenticated
 from kubeflow_corpus.mcp_server.failures import public_code, public_text
 from kubeflow_corpus.mcp_server.limits import Admission, RateLimiter
@@ -22,7 +23,6 @@ from kubeflow_corpus.mcp_server.metrics import Metrics
 from kubeflow_corpus.mcp_server.settings import ServerSettings
 from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadTool, Tool, WriteTool
 from kubeflow_corpus.mcp_server.tools.registry import TOOLS
-from kubeflow_corpus.mcp_server.tools.schemas import ALIASES
 from kubeflow_corpus.mcp_server.writing import DocumentWriter, WriteResult
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def _audit(
         "request_id": request_id,
         "caller": caller.name[:SHOWN_CHARACTERS],
         "tool": tool,
-        "collection": collection if collection in ALIASES else "",
+        "collection": collection if collection in COLLECTION_NAMES else "",
         "document_id": result.document_id if result else "",
         "sha256": result.sha256 if result and result.sha256 else given,
         "action": result.action if result else "refused",

@@ -10,11 +10,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.collections import COLLECTIONS, KEY_FIELD, CollectionSpec
 from kubeflow_corpus.milvus import detect_backend, store_errors
 from kubeflow_corpus.query.filters import visible
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.rows import scan
-from kubeflow_corpus.store.schema import CollectionSpec, served_name
+from kubeflow_corpus.store.schema import served_name
 from kubeflow_corpus.store.status import age_days, run_of
 from kubeflow_corpus.store.versions import Version, ensure_loaded, list_versions, live_version, summary
 
@@ -67,7 +68,7 @@ def public_status(client: MilvusClient, prefix: str = "") -> list[dict[str, Any]
         StoreError: Milvus failed.
     """
     backend = detect_backend(client).version
-    return [_state(client, spec, served_name(prefix, spec.alias), backend) for spec in schema.COLLECTIONS.values()]
+    return [_state(client, spec, served_name(prefix, spec.alias), backend) for spec in COLLECTIONS]
 
 
 def _state(client: MilvusClient, spec: CollectionSpec, served: str, backend: str) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def _counted(client: MilvusClient, name: str) -> _Counts:
     counts = _Counts()
     ensure_loaded(client, name)
     with store_errors(name):
-        for page in scan(client, name, (schema.KEY_FIELD, *_FIELDS), visible(())):
+        for page in scan(client, name, (KEY_FIELD, *_FIELDS), visible(())):
             for row in page:
                 counts.add(row)
     return counts

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.collections import MANUAL_SOURCE, find_collection
 from kubeflow_corpus.errors import InvalidArgument, PermissionDenied, SettingsError, UnitNotFound
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.schema import MANUAL_SOURCE, collection_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,7 +165,7 @@ class DocumentWriter:
     def _open_place(self, alias: str, request_id: str) -> Iterator[Place]:
         from kubeflow_corpus.store.manual import Place
 
-        spec = collection_spec(alias)
+        spec = find_collection(alias)
         with connected(self._settings) as client:
             prefix, embedded = self._settings.collection_prefix, self._settings.embedded_milvus
             yield Place(client, spec, prefix, f"mcp-{request_id}", embedded)

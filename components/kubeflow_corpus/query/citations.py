@@ -6,21 +6,13 @@ import json
 from functools import cache
 from typing import Any, Final, NotRequired, TypedDict, cast
 
+from kubeflow_corpus.collections import CITED_FIELDS
 from kubeflow_corpus.query.hit import Hit
 
 SCHEMA_FILE: Final = "citation.schema.json"
 MAX_LINKS: Final = 20
-# Fields of single collections that help a person to judge a source.
-_OWN_FIELDS: Final = (
-    "issue_number",
-    "state",
-    "state_reason",
-    "release_date",
-    "symbol",
-    "kind",
-    "resource_name",
-    "api_version",
-)
+_CITED: Final = tuple(field.name for field in CITED_FIELDS)
+_TYPES: Final = {"text": "string", "integer": "integer", "boolean": "boolean", "array": "array"}
 
 
 class Citation(TypedDict):
@@ -78,15 +70,17 @@ def citation(hit: Hit, label: str, links: tuple[str, ...]) -> Citation:
         "links": list(links[:MAX_LINKS]),
         "also_at": list(hit.also_at),
     }
-    own = {name: hit.fields[name] for name in _OWN_FIELDS if hit.fields.get(name) not in (None, "", [])}
+    own = {name: hit.fields[name] for name in _CITED if hit.fields.get(name) not in (None, "", [])}
     return cast(Citation, data | own)
 
 
 @cache
 def citation_schema() -> dict[str, Any]:
-    """Returns the published JSON schema of a citation."""
+    """Returns the published JSON schema of a citation, with every field that the table of collections calls cited."""
     from importlib import resources
 
     text = resources.files("kubeflow_corpus.query").joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
+    for field in CITED_FIELDS:
+        schema["properties"].setdefault(field.name, {"type": _TYPES[field.kind]})
     return schema

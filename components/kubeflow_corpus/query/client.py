@@ -18,6 +18,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self, TypeVar, Unpack
 
+from kubeflow_corpus.collections import CODE, DOCS, ISSUES, find_collection
 from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.query.filters import groups_of
 from kubeflow_corpus.query.hit import Hit
@@ -34,7 +35,6 @@ from kubeflow_corpus.query.results import SearchResult, SourceUnit
 from kubeflow_corpus.query.session import Session
 from kubeflow_corpus.query.tuning import DEFAULT_TIMEOUT_SECONDS, DEFAULT_TUNING, Tuning
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES
 
 __all__ = ["AsyncCorpusClient", "CorpusClient", "SearchResult", "SourceUnit"]
 
@@ -54,7 +54,7 @@ class CorpusClient:
         milvus_uri: A ``.db`` path or an http(s) URL; empty takes ``MILVUS_URI``'s value from `settings`.
         embeddings: Address of a text-embeddings-inference service, or an `Embedder`; empty is the embedded model.
         settings: Everything else (credentials, database, prefix, reranker); None is nothing but the two above.
-        collections: Physical names to read instead of the aliases, by alias: to evaluate a candidate.
+        collections: Physical names to read instead of the aliases, by collection: to evaluate a candidate.
         tuning: Every number that shapes a ranking.
         visibility: Groups whose rows may be seen beside the public ones; None sees every row.
         timeout: Seconds that one search may take.
@@ -83,10 +83,11 @@ class CorpusClient:
         if isinstance(embeddings, str) and embeddings:
             given = replace(given, embeddings_url=embeddings.rstrip("/"))
         given.require_milvus_uri()
+        physical = {find_collection(name).alias: version for name, version in (collections or {}).items()}
         self._session = Session.open(
             given,
             None if isinstance(embeddings, str) else embeddings,
-            reader or Reader(given, collections),
+            reader or Reader(given, physical),
             tuning=tuning,
             visibility=groups,
             timeout=timeout,
@@ -178,10 +179,10 @@ class CorpusClient:
         return self.search(CODE.alias, query, product_area=product_area, kind=kind, **options)
 
     def search(self, collection: str, query: str, **options: Unpack[CollectionOptions]) -> SearchResult:
-        """Searches one collection by its alias.
+        """Searches one collection.
 
         Args:
-            collection: ``kubeflow_docs``, ``issues_rag`` or ``code_rag``.
+            collection: ``docs``, ``issues`` or ``code``; its alias is understood too.
             query: A question or keywords.
             **options: See `CollectionOptions`.
 
@@ -202,7 +203,7 @@ class CorpusClient:
 
         Args:
             unit_id: From a hit or a citation.
-            collection: Alias; empty looks into all three.
+            collection: Any of its names; empty looks into all three.
             token_budget: Tokens of the text.
 
         Raises:
@@ -218,7 +219,7 @@ class CorpusClient:
             unit_id: From a hit or a citation.
             before: How many before it.
             after: How many after it.
-            collection: Alias; empty looks into all three.
+            collection: Any of its names; empty looks into all three.
 
         Raises:
             UnitNotFound: There is no such unit, or it may not be seen.
@@ -231,7 +232,7 @@ class CorpusClient:
         It is what a filter can ask for.
 
         Args:
-            collection: Alias.
+            collection: Any of its names.
             name: Field, such as ``kind`` or ``version``.
             timeout: Seconds; the whole field is read once for each version of the collection and each set of groups.
         """
@@ -241,10 +242,10 @@ class CorpusClient:
         """Returns what the served version records about itself: model, chunker, heads of its sources.
 
         Args:
-            collection: Alias.
+            collection: Any of its names.
 
         Raises:
-            CollectionNotFound: There is no such alias.
+            CollectionNotFound: Milvus does not have it.
         """
         return self._session.properties(collection)
 
@@ -252,7 +253,7 @@ class CorpusClient:
         """Opens connections and loads the model now, so that the first search is as fast as the others.
 
         Args:
-            collections: Aliases; empty is every one that exists.
+            collections: Their names; empty is every one that exists.
 
         Raises:
             CorpusError: Milvus or the embedding service does not answer.

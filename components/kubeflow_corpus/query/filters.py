@@ -4,82 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from kubeflow_corpus.collections import COLLECTIONS, FILTERS, CollectionSpec, FilterSpec
 from kubeflow_corpus.errors import InvalidArgument
-from kubeflow_corpus.store.schema import (
-    CODE,
-    DOCS,
-    HIDDEN,
-    ISSUES,
-    CollectionSpec,
-    keys_filter,
-    strip_controls,
-    text_literal,
-)
-from kubeflow_corpus.terms import PRODUCT_AREAS, version_precisions
+from kubeflow_corpus.store.schema import HIDDEN, keys_filter, strip_controls, text_literal
+from kubeflow_corpus.terms import version_precisions
 
-Operator = Literal["in", "array_any", "array_all", "after", "before", "flag"]
 FilterValue = str | bool | tuple[str, ...]
 
 # Values of one filter; an expression with more is a mistake of the caller.
 MAX_VALUES: Final = 100
-MAX_VALUE_BYTES: Final = 1_024
+# No text that can be asked for is longer.
+MAX_VALUE_BYTES: Final = max(
+    field.max_bytes for spec in COLLECTIONS for field in spec.fields if field.kind == "text" and field.strict
+)
 # What the field `visibility` of a row holds that everybody may see.
 PUBLIC: Final = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FilterSpec:
-    """One filter.
-
-    Attributes:
-        field: The stored field.
-        operator: ``in``: one of the values. ``array_any``/``array_all``: the array holds one or all of them.
-            ``after``/``before``: a date, inclusive. ``flag``: true or false.
-        collections: Aliases that know it; empty is all.
-        known: The only values that exist, where that is certain.
-    """
-
-    field: str
-    operator: Operator
-    collections: tuple[str, ...] = ()
-    known: tuple[str, ...] = ()
-
-
-FILTERS: Final[dict[str, FilterSpec]] = {
-    "product_area": FilterSpec("product_area", "array_any", known=PRODUCT_AREAS),
-    "version": FilterSpec("version", "array_any"),
-    "source": FilterSpec("source", "in"),
-    "source_type": FilterSpec("source_type", "in", known=("docs", "issue", "code", "manifest")),
-    "repo": FilterSpec("repo", "in"),
-    "file_path": FilterSpec("file_path", "in"),
-    "updated_after": FilterSpec("updated_at", "after"),
-    "updated_before": FilterSpec("updated_at", "before"),
-    "doc_type": FilterSpec("doc_type", "in", (DOCS.alias,), known=("docs", "release_notes")),
-    "released_after": FilterSpec("release_date", "after", (DOCS.alias,)),
-    "released_before": FilterSpec("release_date", "before", (DOCS.alias,)),
-    "state": FilterSpec("state", "in", (ISSUES.alias,), known=("open", "closed")),
-    "state_reason": FilterSpec("state_reason", "in", (ISSUES.alias,)),
-    "labels": FilterSpec("labels", "array_all", (ISSUES.alias,)),
-    "resolved": FilterSpec("resolved", "flag", (ISSUES.alias,)),
-    "created_after": FilterSpec("created_at", "after", (ISSUES.alias,)),
-    "created_before": FilterSpec("created_at", "before", (ISSUES.alias,)),
-    "closed_after": FilterSpec("closed_at", "after", (ISSUES.alias,)),
-    "closed_before": FilterSpec("closed_at", "before", (ISSUES.alias,)),
-    "kind": FilterSpec("kind", "in", (CODE.alias,)),
-    "language": FilterSpec("language", "in", (CODE.alias,)),
-    "symbol": FilterSpec("symbol", "in", (CODE.alias,)),
-    "api_version": FilterSpec("api_version", "in", (CODE.alias,)),
-    "resource_name": FilterSpec("resource_name", "in", (CODE.alias,)),
-}
-
-
 def filters_of(spec: CollectionSpec) -> tuple[str, ...]:
     """Returns the names of the filters that a collection knows."""
-    return tuple(name for name, rule in FILTERS.items() if not rule.collections or spec.alias in rule.collections)
+    return tuple(rule.name for rule in spec.filters)
 
 
 def validated(spec: CollectionSpec, given: Mapping[str, Any]) -> dict[str, FilterValue]:

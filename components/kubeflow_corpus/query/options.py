@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from kubeflow_corpus.collections import FILTERS, CollectionSpec
 from kubeflow_corpus.errors import InvalidArgument
-from kubeflow_corpus.query.filters import FILTERS, FilterValue, validated
+from kubeflow_corpus.query.filters import FilterValue, validated
 from kubeflow_corpus.query.tuning import (
     DEFAULT_LIMIT,
     DEFAULT_TIMEOUT_SECONDS,
@@ -27,7 +28,7 @@ from kubeflow_corpus.query.tuning import (
     Mode,
     Tuning,
 )
-from kubeflow_corpus.store.schema import CollectionSpec, strip_controls
+from kubeflow_corpus.store.schema import strip_controls
 
 if TYPE_CHECKING:
     from kubeflow_corpus.embedding.embedder import Embedder

@@ -10,19 +10,13 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, Final
 
+from kubeflow_corpus.collections import CODE, DOCS, ISSUES, CollectionSpec
 from kubeflow_corpus.query.fusion import Rows, by_score, rrf, weighted
 from kubeflow_corpus.query.intent import Question, precisions
 from kubeflow_corpus.query.tuning import MAX_LIMIT, Fusion, Policy, Preferences
-from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES, CollectionSpec
 from kubeflow_corpus.symptoms import THREAD_STANDING, thread_standing
 from kubeflow_corpus.terms import version_precisions
 
-# Which fields are counted for the caller, by collection.
-FACETS: Final = {
-    DOCS.alias: ("product_area", "version", "doc_type", "source"),
-    ISSUES.alias: ("product_area", "version", "state", "repo"),
-    CODE.alias: ("product_area", "version", "kind", "language", "repo"),
-}
 MAX_FACET_VALUES: Final = 20
 # Fields that ranking reads of every row of a pool; the text is fetched of the best units only.
 LIGHT_FIELDS: Final = (
@@ -249,7 +243,7 @@ def facets(spec: CollectionSpec, candidates: Sequence[Mapping[str, Any]]) -> dic
     """
     arrays = {spec_field.name for spec_field in spec.fields if spec_field.kind == "array"}
     counts: dict[str, dict[str, int]] = {}
-    for name in FACETS[spec.alias]:
+    for name in spec.facets:
         values = [fields.get(name) for fields in candidates]
         counter: Counter[str] = Counter(
             chain.from_iterable(filter(None, values)) if name in arrays else filter(None, values)

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from kubeflow_corpus.collections import CollectionSpec
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExceeded, StoreError, StoreUnavailable
 from kubeflow_corpus.milvus import check_embedded_path, disconnect, open_client, translated
 from kubeflow_corpus.query.deadline import Deadline
@@ -24,7 +25,6 @@ from kubeflow_corpus.store.schema import (
     SPARSE_FIELD,
     SPARSE_METRIC,
     VECTOR_FIELD,
-    CollectionSpec,
     served_name,
 )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from kubeflow_corpus.collections import find_collection
 from kubeflow_corpus.query.citations import Citation
 from kubeflow_corpus.query.evidence import Evidence, EvidenceBuilder
 from kubeflow_corpus.query.fusion import Row
@@ -15,7 +16,6 @@ from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.intent import Intent
 from kubeflow_corpus.query.ranking import facets
 from kubeflow_corpus.query.trace import Trace
-from kubeflow_corpus.store.schema import collection_spec
 
 
 class HitEvidence:
@@ -117,7 +117,7 @@ class SearchResult:
     @property
     def facets(self) -> dict[str, dict[str, int]]:
         """Counts over the candidates by field and value: what narrowing would leave."""
-        return facets(collection_spec(self.collection), self.stages.candidates())
+        return facets(find_collection(self.collection), self.stages.candidates())
 
     @property
     def citations(self) -> tuple[Citation, ...]:

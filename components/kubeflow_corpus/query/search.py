@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from kubeflow_corpus.collections import DOCS, ISSUES
 from kubeflow_corpus.errors import (
     DeadlineExceeded,
     EmbedderMissing,
@@ -37,14 +38,7 @@ from kubeflow_corpus.query.tuning import (
     Tuning,
 )
 from kubeflow_corpus.query.vectors import QueryVectors
-from kubeflow_corpus.store.schema import (
-    DOCS,
-    ISSUES,
-    MAX_WINDOW,
-    check_model,
-    keys_filter,
-    strip_controls,
-)
+from kubeflow_corpus.store.schema import MAX_WINDOW, check_model, keys_filter, strip_controls
 from kubeflow_corpus.symptoms import stable_text
 from kubeflow_corpus.tokens import TokenCounter
 
@@ -373,10 +367,9 @@ class _Run:
         return grouped
 
     def _make_hit(self, unit: str, rows: list[dict[str, Any]], rankings: list[Ranked]) -> Hit:
-        own = tuple(spec.name for spec in self._request.spec.own_fields)
         matched, mode = self._found[unit]
         score = max(ranking.scores[unit] for ranking in rankings if unit in ranking.scores)
-        return Hit.of(rows, own, score=score, mode=mode, matched=matched)
+        return Hit.of(rows, self._request.spec.detail_fields, score=score, mode=mode, matched=matched)
 
     def _rerank(self, reranker: Reranker, candidates: list[Hit]) -> list[Hit]:
         if len(candidates) < 2:

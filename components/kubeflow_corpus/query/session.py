@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from kubeflow_corpus.collections import COLLECTIONS, CollectionSpec, find_collection
 from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExceeded, QueryError, UnitNotFound
 from kubeflow_corpus.milvus import load_pymilvus
@@ -27,7 +28,7 @@ from kubeflow_corpus.query.trace import log_failure, log_unshown
 from kubeflow_corpus.query.tuning import Tuning
 from kubeflow_corpus.query.vectors import QueryVectors
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import COLLECTIONS, MAX_WINDOW, CollectionSpec, collection_spec, keys_filter
+from kubeflow_corpus.store.schema import MAX_WINDOW, keys_filter
 from kubeflow_corpus.tokens import ApproximateCounter
 
 Result = TypeVar("Result")
@@ -112,7 +113,7 @@ class Session:
 
     def search(self, collection: str, query: str, options: Mapping[str, Any]) -> SearchResult:
         """Searches one collection; `options` are the keywords of `CollectionOptions`."""
-        spec = collection_spec(collection)
+        spec = find_collection(collection)
         request = SearchRequest.of(spec, query, options, visibility=self.visibility, timeout=self.timeout)
         started = time.perf_counter()
         try:
@@ -131,7 +132,7 @@ class Session:
 
     def known_values(self, collection: str, name: str, timeout: float) -> dict[str, int]:
         """Returns the values of a field with their row counts, of the rows that may be seen."""
-        spec = collection_spec(collection)
+        spec = find_collection(collection)
         validated(spec, {name: None})
         deadline = Deadline(timeout)
         reader = self.engine.reader
@@ -147,15 +148,15 @@ class Session:
 
     def properties(self, collection: str) -> dict[str, str]:
         """Returns what the served version records about itself."""
-        target = self.engine.reader.target(collection_spec(collection), Deadline(max(self.timeout, OPEN_SECONDS)))
+        target = self.engine.reader.target(find_collection(collection), Deadline(max(self.timeout, OPEN_SECONDS)))
         return {str(name): str(value) for name, value in target.properties.items()}
 
     def warm_up(self, collections: Iterable[str]) -> None:
         """Opens what the first search would open; no names are all collections that exist."""
         names = tuple(collections)
-        for name in names or COLLECTIONS:
+        for spec in map(find_collection, names) if names else COLLECTIONS:
             try:
-                self.engine.reader.target(collection_spec(name), Deadline(max(self.timeout, OPEN_SECONDS)))
+                self.engine.reader.target(spec, Deadline(max(self.timeout, OPEN_SECONDS)))
             except CollectionNotFound:
                 if names:
                     raise
@@ -190,7 +191,7 @@ class Session:
     def _rows(self, where: str, collection: str) -> tuple[CollectionSpec, list[dict[str, Any]]]:
         """Returns the rows that an expression matches, from the first collection that has any."""
         where = " and ".join(filter(None, (where, expression({}, self.visibility))))
-        specs = (collection_spec(collection),) if collection else tuple(COLLECTIONS.values())
+        specs = (find_collection(collection),) if collection else COLLECTIONS
         reader, missing = self.engine.reader, []
         for spec in specs:
             deadline = Deadline(self.timeout)
@@ -255,5 +256,4 @@ def _make_embedder(settings: Settings) -> Embedder:
 
 
 def _hit(spec: CollectionSpec, rows: Sequence[Mapping[str, Any]]) -> Hit:
-    own = tuple(field.name for field in spec.own_fields)
-    return Hit.of(rows, own, score=1.0, mode="bm25", matched=[str(row["id"]) for row in rows])
+    return Hit.of(rows, spec.detail_fields, score=1.0, mode="bm25", matched=[str(row["id"]) for row in rows])

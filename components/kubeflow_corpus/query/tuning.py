@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from kubeflow_corpus.collections import CODE, DOCS, ISSUES
+
 IntentName = Literal["comparison", "release_date", "temporal", "exact", "conceptual", "general"]
 Mode = Literal["hybrid", "dense", "bm25"]
 Fusion = Literal["weighted", "rrf"]
@@ -105,9 +107,9 @@ class Tuning:
     preferences: Preferences = Preferences()
     thresholds: Mapping[str, Threshold] = field(
         default_factory=lambda: {
-            "kubeflow_docs": Threshold(cosine=0.22, coverage=0.34),
-            "issues_rag": Threshold(cosine=0.22, coverage=0.34),
-            "code_rag": Threshold(cosine=0.18, coverage=0.34),
+            DOCS.alias: Threshold(cosine=0.22, coverage=0.34),
+            ISSUES.alias: Threshold(cosine=0.22, coverage=0.34),
+            CODE.alias: Threshold(cosine=0.18, coverage=0.34),
         }
     )
     near_duplicate: float = 0.85

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, cast
 from urllib.parse import unquote, urlsplit
 
+from kubeflow_corpus.collections import MANUAL_SOURCE
 from kubeflow_corpus.errors import CatalogueError
 from kubeflow_corpus.sites.base import Site
 from kubeflow_corpus.sites.registry import GENERATORS, generator_named
@@ -51,9 +52,6 @@ _SITE_KEYS: Final = ("generator", "root", "base_url", "params")
 DEFAULT_INCLUDE: Final[dict[str, tuple[str, ...]]] = {
     "code": ("**/*.{go,py,ts,tsx,js,jsx,sh,proto,yaml,yml}", "**/Dockerfile", "**/*.Dockerfile", "**/Dockerfile.*"),
 }
-# The writer keeps rows of this source that did not come from a catalogue.
-RESERVED_NAMES: Final = ("manual",)
-
 _MAX_BYTES: Final = 1 << 20
 _MAX_PARAMS: Final = 1000
 _MAX_PARAM_DEPTH: Final = 8
@@ -328,7 +326,7 @@ class _Reader:
         if not _NAME.fullmatch(name):
             remedy = "Use at most 63 lower-case letters, digits and inner hyphens"
             self._fail(line, f"{name!r} is no name for a source", remedy)
-        if name in RESERVED_NAMES:
+        if name == MANUAL_SOURCE:
             self._fail(line, f"the name {name!r} is reserved", "Choose another name")
         if any(source.name == name for source in before):
             self._fail(line, f"there is already a source {name!r}", "Give every source its own name")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.artifacts import read_vectors
+from kubeflow_corpus.collections import KEY_FIELD, MANUAL_SOURCE
 from kubeflow_corpus.errors import CorpusError, LeaseHeld, StoreError
 from kubeflow_corpus.milvus import detect_backend, store_errors
 from kubeflow_corpus.retry import until_empty
@@ -40,7 +41,7 @@ from kubeflow_corpus.store.manual import sync_manual_rows
 from kubeflow_corpus.store.plan import Plan
 from kubeflow_corpus.store.record import RunRecord, last_run, save_record
 from kubeflow_corpus.store.rows import KEYS_PER_FILTER, check_vectors, count_rows, in_batches, rows_by_key, scan
-from kubeflow_corpus.store.schema import KEY_FIELD, MANUAL_SOURCE, VECTOR_FIELD
+from kubeflow_corpus.store.schema import VECTOR_FIELD
 from kubeflow_corpus.store.settled import clear_settled, read_recorded, settled_properties
 from kubeflow_corpus.store.versions import (
     Version,

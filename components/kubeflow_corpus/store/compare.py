@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kubeflow_corpus.collections import MANUAL_SOURCE
 from kubeflow_corpus.errors import DeletionGuard
 from kubeflow_corpus.milvus import store_errors
 from kubeflow_corpus.records import Skip
@@ -13,7 +14,6 @@ from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.context import RunContext
 from kubeflow_corpus.store.ledger import SERVED, STORED_FIELDS, TARGET, Ledger
 from kubeflow_corpus.store.rows import scan
-from kubeflow_corpus.store.schema import MANUAL_SOURCE
 from kubeflow_corpus.store.versions import Version, ensure_loaded
 from kubeflow_corpus.store.wanted import wanted_rows
 

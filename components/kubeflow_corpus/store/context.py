@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
+from kubeflow_corpus.collections import CollectionSpec
 from kubeflow_corpus.milvus import detect_backend
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.records import Skip
 from kubeflow_corpus.store import schema
-from kubeflow_corpus.store.schema import CollectionSpec
 from kubeflow_corpus.store.versions import Version, live_version, recipe_properties
 
 if TYPE_CHECKING:

@@ -11,19 +11,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.collections import KEY_FIELD, MANUAL_SOURCE, SEARCH_TEXT_FIELD
 from kubeflow_corpus.milvus import read_with_retry, store_errors
 from kubeflow_corpus.records import GateReport
 from kubeflow_corpus.store.rows import rows_by_key, scan
-from kubeflow_corpus.store.schema import (
-    DENSE_METRIC,
-    KEY_FIELD,
-    MANUAL_SOURCE,
-    SEARCH_TEXT_FIELD,
-    SPARSE_FIELD,
-    SPARSE_METRIC,
-    VECTOR_FIELD,
-    text_literal,
-)
+from kubeflow_corpus.store.schema import DENSE_METRIC, SPARSE_FIELD, SPARSE_METRIC, VECTOR_FIELD, text_literal
 from kubeflow_corpus.store.versions import ensure_loaded
 
 if TYPE_CHECKING:

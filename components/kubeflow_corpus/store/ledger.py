@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.collections import MANUAL_SOURCE
 from kubeflow_corpus.errors import InvalidRow
-from kubeflow_corpus.store.schema import MANUAL_SOURCE
 
 if TYPE_CHECKING:
     import numpy as np

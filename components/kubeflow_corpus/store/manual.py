@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from kubeflow_corpus.collections import KEY_FIELD, MANUAL_SOURCE, SCHEMA_VERSION, CollectionSpec
 from kubeflow_corpus.errors import CollectionNotFound, SchemaMismatch
 from kubeflow_corpus.milvus import store_errors
-from kubeflow_corpus.model import SCHEMA_VERSION
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.lease import Lease
 from kubeflow_corpus.store.rows import KEYS_PER_FILTER, check_vectors, in_batches, rows_by_key, scan, stored_row
-from kubeflow_corpus.store.schema import HIDDEN, KEY_FIELD, MANUAL_SOURCE, VECTOR_FIELD, keys_filter, text_literal
+from kubeflow_corpus.store.schema import HIDDEN, VECTOR_FIELD, keys_filter, text_literal
 from kubeflow_corpus.store.versions import Version, ensure_loaded, list_versions, live_version
 from kubeflow_corpus.store.writer import UPSERT_ROWS, Writer
 
@@ -49,7 +49,7 @@ class Place:
     """
 
     client: MilvusClient
-    spec: schema.CollectionSpec
+    spec: CollectionSpec
     prefix: str
     run: str
     embedded: bool = False
@@ -216,7 +216,7 @@ def _check_written(writer: Writer, wanted: dict[str, tuple[str, str]]) -> None:
     writer.check_written(wanted, ("row_hash", "visibility"), "write the document again")
 
 
-def sync_manual_rows(spec: schema.CollectionSpec, live: Version, target: Version, writer: Writer) -> None:
+def sync_manual_rows(spec: CollectionSpec, live: Version, target: Version, writer: Writer) -> None:
     """Makes a candidate hold the rows that people wrote, as the live version holds them now, vectors included.
 
     Args:

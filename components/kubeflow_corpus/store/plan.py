@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.artifacts import write_jsonl
+from kubeflow_corpus.collections import CollectionSpec, find_collection
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.compare import check_guard, compare
 from kubeflow_corpus.store.context import MAX_DELETED_SHARE, Mode, RunContext, SourceResult, resolve
 from kubeflow_corpus.store.ledger import Ledger
-from kubeflow_corpus.store.schema import CollectionSpec, served_name
+from kubeflow_corpus.store.schema import served_name
 from kubeflow_corpus.store.versions import list_versions
 from kubeflow_corpus.store.wanted import wanted_rows
 
@@ -41,7 +42,7 @@ class Plan:
 
     Attributes:
         run: Id of the run; its lease is under this name.
-        alias: One of `schema.COLLECTIONS`.
+        alias: That of its `CollectionSpec`.
         prefix: The environment's prefix.
         mode: Kind of run.
         live: Physical name of the version that is served, or "".
@@ -87,7 +88,7 @@ class Plan:
     @property
     def spec(self) -> CollectionSpec:
         """The collection."""
-        return schema.collection_spec(self.alias)
+        return find_collection(self.alias)
 
     @property
     def served(self) -> str:

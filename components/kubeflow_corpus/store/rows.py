@@ -9,19 +9,11 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from kubeflow_corpus.collections import KEY_FIELD, CollectionSpec, FieldSpec
 from kubeflow_corpus.errors import InvalidRow, InvalidVector
 from kubeflow_corpus.milvus import detect_backend, read_with_retry
 from kubeflow_corpus.records import Chunk
-from kubeflow_corpus.store.schema import (
-    CONTROLS,
-    KEY_FIELD,
-    VECTOR_FIELD,
-    CollectionSpec,
-    FieldSpec,
-    keys_filter,
-    strip_controls,
-    text_literal,
-)
+from kubeflow_corpus.store.schema import CONTROLS, VECTOR_FIELD, keys_filter, strip_controls, text_literal
 
 if TYPE_CHECKING:
     import numpy as np

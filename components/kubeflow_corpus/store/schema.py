@@ -1,6 +1,7 @@
-"""The three collections: their fields, limits, indexes and analyzers, and what their properties record.
+"""How a collection stands in Milvus: its schema, indexes and analyzers, and what its properties record.
 
-Imports only the standard library and root modules (and pymilvus inside functions), so that a reader pays for nothing.
+The fields themselves are listed in `kubeflow_corpus.collections`. Imports only the standard library and root modules,
+and pymilvus inside functions, so that a reader pays for nothing.
 """
 
 from __future__ import annotations
@@ -8,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
-from kubeflow_corpus.errors import InvalidArgument, ModelMismatch, SchemaMismatch
+from kubeflow_corpus.collections import KEY_FIELD, SEARCH_TEXT_FIELD, CollectionSpec
+from kubeflow_corpus.errors import ModelMismatch, SchemaMismatch
 from kubeflow_corpus.milvus import Backend
 
 if TYPE_CHECKING:
@@ -20,16 +21,12 @@ if TYPE_CHECKING:
 
     from kubeflow_corpus.model import ModelIdentity
 
-# The reserved source of rows written by people through the MCP tool: no sync touches them, a rebuild copies them.
-MANUAL_SOURCE: Final = "manual"
 # Visibility of rows that were deleted softly: every reader leaves them out, whatever groups it may see. No group has a
 # tilde in its name.
 HIDDEN: Final = "~deleted"
 
-KEY_FIELD: Final = "id"
 VECTOR_FIELD: Final = "vector"
 SPARSE_FIELD: Final = "sparse_vector"
-SEARCH_TEXT_FIELD: Final = "search_text"
 DENSE_METRIC: Final = "COSINE"
 SPARSE_METRIC: Final = "BM25"
 BM25_FUNCTION: Final = "bm25"
@@ -56,147 +53,6 @@ FETCHED_PREFIX: Final = "fetched:"
 CURSOR_PREFIX: Final = "cursor:"
 # What the rows of a source are made of, and how many they are: see `store.settled`.
 SETTLED_PREFIX: Final = "settled:"
-
-FieldKind = Literal["text", "integer", "boolean", "array"]
-
-
-@dataclass(frozen=True, slots=True)
-class FieldSpec:
-    """One stored scalar field.
-
-    Attributes:
-        name: Its name.
-        kind: What it holds; an array holds texts.
-        max_bytes: UTF-8 bytes that a text (or one item of an array) may have.
-        max_items: Items that an array may have.
-        strict: Whether a text that is too long or holds control characters makes the row invalid. Where it is not,
-            the text is only shown or searched: it is cut and cleaned.
-    """
-
-    name: str
-    kind: FieldKind = "text"
-    max_bytes: int = 0
-    max_items: int = 0
-    strict: bool = True
-
-
-def _key(name: str, max_bytes: int) -> FieldSpec:
-    return FieldSpec(name, max_bytes=max_bytes)
-
-
-def _text(name: str, max_bytes: int) -> FieldSpec:
-    return FieldSpec(name, max_bytes=max_bytes, strict=False)
-
-
-def _array(name: str, max_items: int, max_bytes: int = 256) -> FieldSpec:
-    return FieldSpec(name, "array", max_bytes=max_bytes, max_items=max_items)
-
-
-COMMON_FIELDS: Final = (
-    _key("id", 256),
-    _key("document_id", 1024),
-    _key("unit_id", 1024),
-    _key("view", 1024),
-    FieldSpec("chunk_index", "integer"),
-    FieldSpec("start_line", "integer"),
-    FieldSpec("end_line", "integer"),
-    _text("title", 2048),
-    _text("section_path", 2048),
-    _text("content_text", 65_535),
-    _text(SEARCH_TEXT_FIELD, 65_535),
-    _key("citation_url", 1024),
-    _key("file_path", 1024),
-    _key("repo", 256),
-    _key("source", 256),
-    _key("source_type", 64),
-    _array("product_area", 64),
-    _array("version", 256),
-    _key("revision", 256),
-    _key("embedding_hash", 64),
-    _key("row_hash", 64),
-    _key("visibility", 64),
-    _key("updated_at", 64),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionSpec:
-    """One of the three collections.
-
-    Attributes:
-        alias: The name that readers use (before `COLLECTION_PREFIX`).
-        source_types: `source_type` of the rows that it holds.
-        own_fields: Fields beside the common ones; a chunk carries them in `Chunk.fields`.
-        prose: Whether its text is English prose: stop words, and stemming where the backend can, help there only.
-    """
-
-    alias: str
-    source_types: tuple[str, ...]
-    own_fields: tuple[FieldSpec, ...]
-    prose: bool
-
-    @property
-    def fields(self) -> tuple[FieldSpec, ...]:
-        """Every stored scalar field, the key first."""
-        return (*COMMON_FIELDS, *self.own_fields)
-
-    @property
-    def output_fields(self) -> tuple[str, ...]:
-        """Names of the fields that a reader needs of a hit (not the BM25 text, not the hashes)."""
-        hidden = {SEARCH_TEXT_FIELD, "embedding_hash", "row_hash"}
-        return tuple(field.name for field in self.fields if field.name not in hidden)
-
-
-DOCS: Final = CollectionSpec(
-    alias="kubeflow_docs",
-    source_types=("docs",),
-    own_fields=(_key("doc_type", 64), _key("release_date", 64)),
-    prose=True,
-)
-ISSUES: Final = CollectionSpec(
-    alias="issues_rag",
-    source_types=("issue",),
-    own_fields=(
-        FieldSpec("issue_number", "integer"),
-        _key("state", 64),
-        _key("state_reason", 64),
-        _array("labels", 256),
-        _key("created_at", 64),
-        _key("closed_at", 64),
-        FieldSpec("resolved", "boolean"),
-    ),
-    prose=True,
-)
-CODE: Final = CollectionSpec(
-    alias="code_rag",
-    source_types=("code", "manifest"),
-    own_fields=(
-        _key("language", 64),
-        _key("symbol", 1024),
-        _key("kind", 256),
-        _key("api_version", 256),
-        _key("resource_name", 1024),
-    ),
-    prose=False,
-)
-COLLECTIONS: Final = {spec.alias: spec for spec in (DOCS, ISSUES, CODE)}
-
-
-def collection_spec(alias: str) -> CollectionSpec:
-    """Returns a collection by its alias.
-
-    Raises:
-        InvalidArgument: There is no such alias.
-    """
-    if alias not in COLLECTIONS:
-        known = ", ".join(COLLECTIONS)
-        raise InvalidArgument(
-            f"There is no collection {alias!r}",
-            remedy=f"Use one of {known}",
-            argument="collection",
-            known=[*COLLECTIONS],
-        )
-    return COLLECTIONS[alias]
 
 
 def served_name(prefix: str, alias: str) -> str:

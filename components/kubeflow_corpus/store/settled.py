@@ -14,13 +14,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from kubeflow_corpus.collections import MANUAL_SOURCE, CollectionSpec
 from kubeflow_corpus.milvus import store_errors
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.context import SourceResult
 from kubeflow_corpus.store.plan import Plan
 from kubeflow_corpus.store.rows import count_rows
-from kubeflow_corpus.store.schema import MANUAL_SOURCE, text_literal
+from kubeflow_corpus.store.schema import text_literal
 from kubeflow_corpus.store.versions import Version, ensure_loaded, set_properties
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def settled_properties(results: Iterable[SourceResult], wanted: Mapping[str, tup
 
 
 def unchanged_plan(
-    spec: schema.CollectionSpec,
+    spec: CollectionSpec,
     settled: Mapping[str, Settled],
     *,
     prefix: str,

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from kubeflow_corpus.collections import COLLECTIONS, CollectionSpec
 from kubeflow_corpus.milvus import detect_backend
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.gate import collect_figures
 from kubeflow_corpus.store.lease import Claim
-from kubeflow_corpus.store.schema import CollectionSpec, served_name
+from kubeflow_corpus.store.schema import served_name
 from kubeflow_corpus.store.versions import Version, list_versions, live_version, summary
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def collect_status(
-    client: MilvusClient, prefix: str = "", specs: Sequence[CollectionSpec] = tuple(schema.COLLECTIONS.values())
+    client: MilvusClient, prefix: str = "", specs: Sequence[CollectionSpec] = COLLECTIONS
 ) -> list[dict[str, Any]]:
     """Returns the state of each collection, as ``status --json`` prints it.
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.collections import CollectionSpec
 from kubeflow_corpus.errors import CollectionNotFound, StoreError, VersionInUse
 from kubeflow_corpus.milvus import Backend, read_with_retry, store_errors
 from kubeflow_corpus.model import ModelIdentity, Recipe
 from kubeflow_corpus.retry import Backoff
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.rows import count_rows
-from kubeflow_corpus.store.schema import CollectionSpec, served_name, version_number
+from kubeflow_corpus.store.schema import served_name, version_number
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient

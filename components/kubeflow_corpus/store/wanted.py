@@ -9,11 +9,12 @@ from typing import Any
 
 from kubeflow_corpus.artifacts import read_chunks
 from kubeflow_corpus.budget import Budget
+from kubeflow_corpus.collections import MANUAL_SOURCE
 from kubeflow_corpus.errors import InvalidArgument, InvalidRow
 from kubeflow_corpus.records import Chunk, Skip
 from kubeflow_corpus.store.context import RunContext, SourceResult
 from kubeflow_corpus.store.rows import scan, stored_row, to_row
-from kubeflow_corpus.store.schema import MANUAL_SOURCE, text_literal
+from kubeflow_corpus.store.schema import text_literal
 from kubeflow_corpus.store.versions import ensure_loaded
 
 

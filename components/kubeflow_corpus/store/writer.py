@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.collections import KEY_FIELD
 from kubeflow_corpus.errors import StoreError
 from kubeflow_corpus.milvus import checked_texts, store_errors
 from kubeflow_corpus.retry import Backoff, until_empty
 from kubeflow_corpus.store.lease import Lease
 from kubeflow_corpus.store.rows import KEYS_PER_FILTER, in_batches, rows_by_key
-from kubeflow_corpus.store.schema import KEY_FIELD, keys_filter
+from kubeflow_corpus.store.schema import keys_filter
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient

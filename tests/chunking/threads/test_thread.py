@@ -14,9 +14,9 @@ from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.chunking.threads.resolution import find_resolution
 from kubeflow_corpus.chunking.threads.thread import chunk, named_versions
 from kubeflow_corpus.chunking.threads.thread_text import Thread, clean, read_thread
+from kubeflow_corpus.collections import ISSUES
 from kubeflow_corpus.records import Chunk, Chunked, Document
 from kubeflow_corpus.store.rows import to_row
-from kubeflow_corpus.store.schema import ISSUES
 from kubeflow_corpus.tokens import wordpiece_counter
 
 from tests.servers.sample_threads import labels, sample_documents

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.chunking.threads.thread import chunk
+from kubeflow_corpus.collections import ISSUES
 from kubeflow_corpus.query.client import CorpusClient
-from kubeflow_corpus.store.schema import ISSUES
 from kubeflow_corpus.tokens import wordpiece_counter
 
 from tests.query.corpus import MODEL, fill

@@ -21,15 +21,17 @@ from kubeflow_corpus.chunking.docs.blocks import Block, PackedRow, count_tokens,
 from kubeflow_corpus.chunking.docs.releases import Releases, page_versions, read_releases
 from kubeflow_corpus.chunking.docs.rendering import render
 from kubeflow_corpus.chunking.docs.sections import Outline, Section, join_small_sections, read_sections
+from kubeflow_corpus.collections import common_limit
 from kubeflow_corpus.records import Chunk, Chunked, Document, Removed, seal
 from kubeflow_corpus.sites.base import Page, SiteGenerator, page_address
 from kubeflow_corpus.sites.front_matter import FrontMatter
 from kubeflow_corpus.sites.registry import generator_named
 from kubeflow_corpus.text_lines import is_blank
 
-# Limits of the collections' fields, in bytes of UTF-8.
-_MAX_ID_BYTES: Final = 1_024
-_MAX_TITLE_BYTES: Final = 2_048
+_MAX_ID_BYTES: Final = common_limit("unit_id")
+_MAX_URL_BYTES: Final = common_limit("citation_url")
+_MAX_TITLE_BYTES: Final = common_limit("title")
+_MAX_SECTION_BYTES: Final = common_limit("section_path")
 _ANCHOR_SAFE: Final = "-._~!$&'()*+,;=:@/?"
 
 
@@ -142,7 +144,7 @@ def _counted_sections(sections: Sequence[Section], budget: Budget) -> list[Secti
 
 
 def _breadcrumb(section: Section) -> str:
-    return fit_bytes(SEPARATOR.join(section.path), _MAX_TITLE_BYTES)
+    return fit_bytes(SEPARATOR.join(section.path), _MAX_SECTION_BYTES)
 
 
 def _unit_id(document_id: str, anchor: str, seen: Counter[str]) -> str:
@@ -179,7 +181,7 @@ def _citation(page: _Shared, section: Section) -> str:
     if not anchor:
         return page.url
     url = f"{page.url}#{quote(anchor, safe=_ANCHOR_SAFE)}"
-    return url if len(url) <= _MAX_ID_BYTES else page.url
+    return url if len(url) <= _MAX_URL_BYTES else page.url
 
 
 def _spans(

@@ -21,6 +21,7 @@ from typing import Final
 from kubeflow_corpus.chunking.compose import Budget, compose_row, fit_bytes, search_text, skip_document
 from kubeflow_corpus.chunking.threads.resolution import Resolution, find_resolution, score
 from kubeflow_corpus.chunking.threads.thread_text import Line, Post, Thread, clean, error_lines, read_thread
+from kubeflow_corpus.collections import ISSUES, common_limit
 from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Removed, seal
 from kubeflow_corpus.symptoms import stable_text
 from kubeflow_corpus.terms import version_precisions
@@ -34,9 +35,9 @@ MAX_COMMENT_ROWS: Final = 24
 MIN_COMMENT_WORDS: Final = 12
 # What is counted as a token has at most so many bytes, so that no row breaks the limit of its field.
 BYTES_A_TOKEN: Final = 32
-MAX_TITLE_BYTES: Final = 2048
+MAX_TITLE_BYTES: Final = common_limit("title")
 MAX_LABELS: Final = 64
-MAX_LABEL_BYTES: Final = 256
+MAX_LABEL_BYTES: Final = ISSUES.limit("labels")
 MAX_VERSIONS: Final = 64
 
 PROBLEM: Final = "Problem"

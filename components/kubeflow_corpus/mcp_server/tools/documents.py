@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.collections import MANUAL_SOURCE, common_limit
 from kubeflow_corpus.mcp_server.tools.base import KnownValues, WriteTool
 from kubeflow_corpus.mcp_server.tools.schemas import (
-    ALIASES,
     MAX_UNIT_ID_CHARACTERS,
     STATES,
     collection_schema,
     object_schema,
 )
-from kubeflow_corpus.store.schema import MANUAL_SOURCE
 from kubeflow_corpus.terms import PRODUCT_AREAS
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ class UpsertTool(_DocumentTool):
         self, writer: DocumentWriter, arguments: Mapping[str, Any], groups: tuple[str, ...] | None, request_id: str
     ) -> WriteResult:
         """Writes the document."""
-        return writer.upsert(ALIASES[arguments["collection"]], arguments, groups, request_id)
+        return writer.upsert(arguments["collection"], arguments, groups, request_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +101,7 @@ class DeleteTool(_DocumentTool):
         self, writer: DocumentWriter, arguments: Mapping[str, Any], groups: tuple[str, ...] | None, request_id: str
     ) -> WriteResult:
         """Hides the document."""
-        return writer.delete(ALIASES[arguments["collection"]], arguments["document_id"], groups, request_id)
+        return writer.delete(arguments["collection"], arguments["document_id"], groups, request_id)
 
 
 def _metadata_schema() -> dict[str, Any]:
@@ -154,7 +153,7 @@ def _metadata_schema() -> dict[str, Any]:
             },
             "visibility": {
                 "type": "string",
-                "maxLength": 64,
+                "maxLength": common_limit("visibility"),
                 "pattern": r"^[\w.@/-]*$",
                 "default": "",
                 "description": "The only group that may find it; empty is everybody. You must be in the group.",

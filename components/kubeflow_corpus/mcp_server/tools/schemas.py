@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubeflow_corpus.store.schema import CODE, DOCS, ISSUES
+from kubeflow_corpus.collections import COLLECTION_NAMES, FILTERS, common_limit
 
-# The name of a collection as an argument to its alias.
-ALIASES: Final = {"docs": DOCS.alias, "issues": ISSUES.alias, "code": CODE.alias}
-STATES: Final = ("open", "closed")
+STATES: Final = FILTERS["state"].known
 
 MIN_TOKEN_BUDGET: Final = 200
 MAX_TOKEN_BUDGET: Final = 20_000
 DEFAULT_TOKEN_BUDGET: Final = 3_000
-MAX_UNIT_ID_CHARACTERS: Final = 1_024
+MAX_UNIT_ID_CHARACTERS: Final = common_limit("unit_id")
 
 
 def object_schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
@@ -23,7 +21,7 @@ def object_schema(properties: dict[str, Any], required: list[str]) -> dict[str, 
 
 def collection_schema(description: str) -> dict[str, Any]:
     """Returns the schema of an argument that names a collection."""
-    return {"type": "string", "enum": list(ALIASES), "description": description}
+    return {"type": "string", "enum": list(COLLECTION_NAMES), "description": description}
 
 
 def token_budget_schema(description: str) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.collections import CODE, DOCS, ISSUES, CollectionName
 from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadTool, ToolAnswer
 from kubeflow_corpus.mcp_server.tools.schemas import (
-    ALIASES,
     DEFAULT_TOKEN_BUDGET,
     MAX_UNIT_ID_CHARACTERS,
     STATES,
@@ -43,7 +43,7 @@ class SearchTool(ReadTool):
         filters: Argument name to its description; each is an optional string.
     """
 
-    collection: str
+    collection: CollectionName
     subject: str
     choose_for: str
     filters: Mapping[str, str]
@@ -111,7 +111,7 @@ class SearchTool(ReadTool):
     async def read(self, client: AsyncCorpusClient, arguments: Mapping[str, Any], record: CallRecord) -> ToolAnswer:
         """Searches, and answers with evidence and its citations."""
         result = await client.search(
-            ALIASES[self.collection],
+            self.collection,
             arguments["query"],
             limit=arguments.get("limit", DEFAULT_LIMIT),
             exclude=arguments.get("exclude") or (),
@@ -142,8 +142,8 @@ _AREA: Final = "Narrow to one product. Leave out when unsure: the product that t
 
 SEARCH_TOOLS: Final = (
     SearchTool(
-        name="search_kubeflow_docs",
-        collection="docs",
+        name=DOCS.tool,
+        collection=DOCS.name,
         subject="documentation",
         choose_for="how and what is meant to happen",
         title="Search Kubeflow documentation",
@@ -160,8 +160,8 @@ SEARCH_TOOLS: Final = (
         },
     ),
     SearchTool(
-        name="search_github_issues",
-        collection="issues",
+        name=ISSUES.tool,
+        collection=ISSUES.name,
         subject="issue threads",
         choose_for="a failure or an error string",
         title="Search Kubeflow issue threads",
@@ -179,8 +179,8 @@ SEARCH_TOOLS: Final = (
         },
     ),
     SearchTool(
-        name="search_kubeflow_code",
-        collection="code",
+        name=CODE.tool,
+        collection=CODE.name,
         subject="code and manifests",
         choose_for="a default, a field or a behaviour of a controller",
         title="Search Kubeflow code and manifests",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadTool, ToolAnswer
 from kubeflow_corpus.mcp_server.tools.schemas import (
-    ALIASES,
     DEFAULT_TOKEN_BUDGET,
     MAX_UNIT_ID_CHARACTERS,
     collection_schema,
@@ -52,7 +51,7 @@ class UnitTool(ReadTool):
         """Fetches the unit, and answers with its text and its citation."""
         unit = await client.get_unit(
             arguments["unit_id"],
-            collection=ALIASES[arguments["collection"]],
+            collection=arguments["collection"],
             token_budget=arguments.get("token_budget", DEFAULT_TOKEN_BUDGET),
         )
         record.hits = 1

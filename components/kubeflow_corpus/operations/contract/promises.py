@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, InvalidVector, ModelMismatch, VersionInUse
 from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.operations.contract.trial import AWKWARD, PAGES, Trial
 from kubeflow_corpus.query.client import CorpusClient
-from kubeflow_corpus.store.schema import DOCS, keys_filter
+from kubeflow_corpus.store.schema import keys_filter
 from kubeflow_corpus.store.versions import (
     drop_version,
     list_versions,

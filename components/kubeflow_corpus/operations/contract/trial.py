@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.artifacts import write_jsonl
 from kubeflow_corpus.chunking.compose import Budget, compose_row
+from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.embedding.embedder import StreamingEmbedder
 from kubeflow_corpus.embedding.shards import embed_shard
 from kubeflow_corpus.milvus import connect, disconnect, store_errors
@@ -20,7 +21,7 @@ from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import RunRecord, apply_plan
 from kubeflow_corpus.store.plan import SHARD_FOLDER, Mode, SourceResult, plan_sync
 from kubeflow_corpus.store.publish import publish
-from kubeflow_corpus.store.schema import DOCS, served_name
+from kubeflow_corpus.store.schema import served_name
 from kubeflow_corpus.tokens import wordpiece_counter
 
 if TYPE_CHECKING:
