@@ -53,6 +53,21 @@ class Document:
     text: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
+    def row_fields(self) -> dict[str, Any]:
+        """Returns what every row of the document has from it: arguments of `Chunk`, some of which a chunker replaces."""
+        metadata = self.metadata
+        return {
+            "document_id": self.document_id,
+            "file_path": self.path,
+            "repo": self.repo,
+            "source": self.source,
+            "source_type": self.source_type,
+            "revision": self.revision,
+            "product_area": tuple(metadata.get("product_area") or ()),
+            "version": tuple(metadata.get("version") or ()),
+            "updated_at": str(metadata.get("updated_at") or ""),
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form; `from_dict` reads it back."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}

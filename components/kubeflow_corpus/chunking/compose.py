@@ -62,9 +62,13 @@ def compose_row(
         product_area: Products that the row speaks about; None is those of the document.
         version: Versions that it speaks about; None is those of the document.
     """
-    data = document.metadata
+    common = document.row_fields()
+    if product_area is not None:
+        common["product_area"] = tuple(product_area)
+    if version is not None:
+        common["version"] = tuple(version)
     return Chunk(
-        document_id=document.document_id,
+        **common,
         unit_id=unit_id or document.document_id,
         view=view,
         chunk_index=0,
@@ -76,14 +80,6 @@ def compose_row(
         search_text=search_text(title, section_path, content) if searched is None else searched,
         embedding_text=embedding_text,
         citation_url=citation_url,
-        file_path=document.path,
-        repo=document.repo,
-        source=document.source,
-        source_type=document.source_type,
-        product_area=tuple((data.get("product_area") or ()) if product_area is None else product_area),
-        version=tuple((data.get("version") or ()) if version is None else version),
-        revision=document.revision,
-        updated_at=str(data.get("updated_at") or ""),
         fields=fields,
     )
 
