@@ -54,7 +54,7 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def row_fields(self) -> dict[str, Any]:
-        """Returns what every row of the document has from it: arguments of `Chunk`, some of which a chunker replaces."""
+        """Returns what every row of the document has from it: arguments of `Chunk` that a chunker may replace."""
         metadata = self.metadata
         return {
             "document_id": self.document_id,

@@ -26,7 +26,14 @@ PRODUCT_AREAS: Final = (
     "community",
 )
 
-_RELEASE: Final = re.compile(r"v?(\d+(?:\.\d+)+)((?:-|\.)?(?:rc|alpha|beta|dev)[.\d-]*)?", re.IGNORECASE)
+# The number of a release, such as 1.10 or 26.03.1, where the whole text is a name: a tag, a branch, a folder.
+RELEASE_NUMBER: Final = r"\d+(?:\.\d+)+"
+# The same amid other words, where a longer run of digits and dots is an address, a date or an amount.
+_NUMBER_IN_TEXT: Final = r"\d{1,4}(?:\.\d{1,4}){1,3}"
+# What makes it a pre-release: ``-rc.1``, ``beta2``.
+PRE_RELEASE: Final = r"-?(?:rc|alpha|beta)(?:[.-]?\d+)*"
+# As catalogues and packages write it, which is laxer: ``2.0.dev1``.
+_RELEASE: Final = re.compile(rf"v?({RELEASE_NUMBER})((?:-|\.)?(?:rc|alpha|beta|dev)[.\d-]*)?", re.IGNORECASE)
 _API_MAJOR: Final = re.compile(r"v\d+", re.IGNORECASE)
 # Every byte that no identifier holds becomes a space: splitting bytes is many times faster than matching a pattern.
 _OTHERS: Final = bytes(code for code in range(256) if not (chr(code).isascii() and chr(code).isalnum() or code == 0x5F))
@@ -35,6 +42,18 @@ _OTHERS_TO_SPACES: Final = bytes.maketrans(_OTHERS, b" " * len(_OTHERS))
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _REMEMBERED: Final = 100_000
 _LONGEST_REMEMBERED: Final = 100
+
+
+def release_in_text(before: str, after: str, flags: int = 0) -> re.Pattern[str]:
+    """Returns a pattern that finds releases in text; its first group is the number without ``v``.
+
+    Args:
+        before: Characters that may not stand before a release, as they are written in a character set; letters,
+            digits, underscores and dots never may.
+        after: Expression of what may not follow it.
+        flags: Of `re.compile`.
+    """
+    return re.compile(rf"(?<![\w.{before}])v?({_NUMBER_IN_TEXT}(?:{PRE_RELEASE})?)(?!{after})", flags)
 
 
 def version_precisions(text: str) -> tuple[str, ...]:

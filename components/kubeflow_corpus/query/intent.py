@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from kubeflow_corpus.query.tuning import IntentName
-from kubeflow_corpus.terms import identifier_parts, version_precisions
+from kubeflow_corpus.terms import identifier_parts, release_in_text, version_precisions
 
 # Words that a question uses and an answer rarely repeats.
 STOP_WORDS: Final = frozenset(
@@ -67,9 +67,7 @@ AREA_NAMES: Final[tuple[tuple[str, str], ...]] = (
 # A question of more words than this that names nothing but a kind is a sentence.
 MAX_KIND_WORDS: Final = 5
 # A release number with two or more parts; not a part of a longer name, an address or a decimal beside letters.
-_VERSION: Final = re.compile(
-    r"(?<![\w.$-])v?(\d{1,4}(?:\.\d{1,4}){1,3}(?:-?(?:rc|alpha|beta)(?:[.-]?\d+)*)?)(?![\w%]|\.\d)", re.I
-)
+_VERSION: Final = release_in_text("$-", r"[\w%]|\.\d", re.IGNORECASE)
 _API_MAJOR: Final = re.compile(r"(?<![\w/.])v[12](?![\w.])", re.IGNORECASE)
 _API_VERSION: Final = re.compile(r"\bv\d+(?:alpha|beta)\d+\b", re.IGNORECASE)
 _LEGACY: Final = re.compile(

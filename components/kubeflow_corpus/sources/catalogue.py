@@ -38,7 +38,7 @@ from kubeflow_corpus.errors import CatalogueError
 from kubeflow_corpus.sites.base import Site
 from kubeflow_corpus.sites.registry import GENERATORS, generator_named
 from kubeflow_corpus.sources.globs import check_glob, compile_glob, matches_any
-from kubeflow_corpus.terms import PRODUCT_AREAS, version_precisions
+from kubeflow_corpus.terms import PRE_RELEASE, PRODUCT_AREAS, RELEASE_NUMBER, version_precisions
 
 SourceKind = Literal["docs", "issue", "code"]
 
@@ -59,7 +59,7 @@ _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _REPO: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._][A-Za-z0-9._-]{0,99}")
 # What `git check-ref-format` forbids, and a leading hyphen, which a command line would read as an option.
 _BAD_REF: Final = re.compile(r"^[-/.]|[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(/|$)|[/.]$|^@$")
-_REF_VERSION: Final = re.compile(r"(?:.*/)?(?:release-)?(v?\d+(?:\.\d+)+(?:-?(?:rc|alpha|beta)[.\d-]*)?)(?:-branch)?")
+_REF_VERSION: Final = re.compile(rf"(?:.*/)?(?:release-)?(v?{RELEASE_NUMBER}(?:{PRE_RELEASE}[.\d-]*)?)(?:-branch)?")
 _SCP: Final = re.compile(r"[^/:]+@[^/:]+:")
 _HELPER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from kubeflow_corpus.chunking.docs.sections import Section
 from kubeflow_corpus.sites.base import Page
-from kubeflow_corpus.terms import version_precisions
+from kubeflow_corpus.terms import RELEASE_NUMBER, release_in_text, version_precisions
 
 # A page is about releases where its path looks like one of these and its title, file or headings name a version.
 RELEASE_PATHS: Final = (
@@ -48,7 +48,7 @@ LISTED_PRODUCTS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
         ("manifests", r"\bmanifests\b"),
     )
 )
-_VERSION: Final = re.compile(r"(?<![\w.])v?(\d{1,4}(?:\.\d+)+(?:-?rc[.\d]*)?)(?![\w])", re.IGNORECASE)
+_VERSION: Final = release_in_text("", r"\w", re.IGNORECASE)
 _DATE_LABEL: Final = re.compile(
     r"release[ -]date\W{1,20}([^\n|]{4,40})|\breleased (?:on )?([^\n|]{4,40})", re.IGNORECASE
 )
@@ -59,7 +59,9 @@ _WORD_DATE: Final = re.compile(
 
 
 # A folder that is a version: legacy-v1, v2, version-0.15.
-_VERSION_FOLDER: Final = re.compile(r"^(?:(?:legacy|kfp|sdk)-)?(v\d+)$|^(?:version-|v)(\d+(?:\.\d+)+)$", re.IGNORECASE)
+_VERSION_FOLDER: Final = re.compile(
+    rf"^(?:(?:legacy|kfp|sdk)-)?(v\d+)$|^(?:version-|v)({RELEASE_NUMBER})$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)

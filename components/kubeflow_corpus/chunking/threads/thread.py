@@ -24,7 +24,7 @@ from kubeflow_corpus.chunking.threads.thread_text import Line, Post, Thread, cle
 from kubeflow_corpus.collections import ISSUES, common_limit
 from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Removed, seal
 from kubeflow_corpus.symptoms import stable_text
-from kubeflow_corpus.terms import version_precisions
+from kubeflow_corpus.terms import release_in_text, version_precisions
 
 # The main row has so many times the tokens that the model reads; of these the resolution may take two fifths.
 MAIN_ROW: Final = 2
@@ -59,9 +59,7 @@ _FOREIGN: Final = re.compile(
     r"|requests|setuptools|wheel|server|client|api|tls|http|ipv4|ipv6)\b",
     re.IGNORECASE,
 )
-_VERSION: Final = re.compile(
-    r"(?<![\w./:-])v?(\d{1,4}(?:\.\d{1,4}){1,3}(?:-?(?:rc|alpha|beta)[.\d-]{0,6})?)(?![\w.]*[\w/:])"
-)
+_VERSION: Final = release_in_text("/:-", r"[\w.]*[\w/:]")
 _NAMES_BEFORE: Final = 60
 _ADDRESS: Final = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 
