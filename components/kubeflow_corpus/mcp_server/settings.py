@@ -10,6 +10,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from kubeflow_corpus.errors import SettingsError
+from kubeflow_corpus.query.tuning import DEFAULT_TIMEOUT_SECONDS
 from kubeflow_corpus.service_settings import Names, Number, ServiceSettings, WholeNumber
 
 KIBIBYTE: Final = 1024
@@ -36,7 +37,7 @@ class ServerSettings(ServiceSettings):
     global_rate: Number = Field(0.0, description="Calls per second of all clients together; 0 is no limit.")
     client_rate: Number = Field(0.0, description="Calls per second of one client; 0 is no limit.")
     burst: Number = Field(2.0, description="Seconds of the rate that may be used at once.")
-    search_seconds: Number = Field(2.0, description="How long one search may take.")
+    search_seconds: Number = Field(DEFAULT_TIMEOUT_SECONDS, description="How long one search may take.")
     shutdown_seconds: Number = Field(20.0, description="How long running calls may take to finish after SIGTERM.")
     citations_in_meta: bool = Field(
         False, description="Whether citations go to _meta, for hosts that show structured content to the model."

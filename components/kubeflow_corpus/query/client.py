@@ -33,7 +33,13 @@ from kubeflow_corpus.query.options import (
 from kubeflow_corpus.query.reader import Reader
 from kubeflow_corpus.query.results import SearchResult, SourceUnit
 from kubeflow_corpus.query.session import Session
-from kubeflow_corpus.query.tuning import DEFAULT_TIMEOUT_SECONDS, DEFAULT_TUNING, Tuning
+from kubeflow_corpus.query.tuning import (
+    DEFAULT_TIMEOUT_SECONDS,
+    DEFAULT_TUNING,
+    PROGRAM_LIMITS,
+    SETUP_TIMEOUT_SECONDS,
+    Tuning,
+)
 from kubeflow_corpus.settings import Settings
 
 __all__ = ["AsyncCorpusClient", "CorpusClient", "SearchResult", "SourceUnit"]
@@ -42,9 +48,6 @@ Result = TypeVar("Result")
 
 # Calls that run at once; others wait for their turn.
 MAX_CONCURRENT: Final = 8
-# What `get_unit` returns by default: a whole section or thread, most of a CRD.
-UNIT_TOKEN_BUDGET: Final = 8_000
-VALUES_TIMEOUT_SECONDS: Final = 30.0
 
 
 class CorpusClient:
@@ -198,7 +201,9 @@ class CorpusClient:
         """
         return self._session.search(collection, query, options)
 
-    def get_unit(self, unit_id: str, *, collection: str = "", token_budget: int = UNIT_TOKEN_BUDGET) -> SourceUnit:
+    def get_unit(
+        self, unit_id: str, *, collection: str = "", token_budget: int = PROGRAM_LIMITS.unit_token_budget
+    ) -> SourceUnit:
         """Returns a whole section, thread, symbol or object.
 
         Args:
@@ -226,7 +231,7 @@ class CorpusClient:
         """
         return self._session.neighbours(unit_id, before, after, collection)
 
-    def known_values(self, collection: str, name: str, *, timeout: float = VALUES_TIMEOUT_SECONDS) -> dict[str, int]:
+    def known_values(self, collection: str, name: str, *, timeout: float = SETUP_TIMEOUT_SECONDS) -> dict[str, int]:
         """Returns the values of a field with their row counts, of the rows that this client or view may see.
 
         It is what a filter can ask for.
@@ -351,7 +356,7 @@ class AsyncCorpusClient:
         return await self._run(lambda: self._client.search(collection, query, **options))
 
     async def get_unit(
-        self, unit_id: str, *, collection: str = "", token_budget: int = UNIT_TOKEN_BUDGET
+        self, unit_id: str, *, collection: str = "", token_budget: int = PROGRAM_LIMITS.unit_token_budget
     ) -> SourceUnit:
         """See `CorpusClient.get_unit`."""
         return await self._run(lambda: self._client.get_unit(unit_id, collection=collection, token_budget=token_budget))
@@ -365,7 +370,7 @@ class AsyncCorpusClient:
         )
 
     async def known_values(
-        self, collection: str, name: str, *, timeout: float = VALUES_TIMEOUT_SECONDS
+        self, collection: str, name: str, *, timeout: float = SETUP_TIMEOUT_SECONDS
     ) -> dict[str, int]:
         """See `CorpusClient.known_values`."""
         return await self._run(lambda: self._client.known_values(collection, name, timeout=timeout))

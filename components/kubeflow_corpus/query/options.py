@@ -21,9 +21,9 @@ from kubeflow_corpus.query.tuning import (
     DEFAULT_TIMEOUT_SECONDS,
     DEFAULT_TOKEN_BUDGET,
     FUSIONS,
-    MAX_LIMIT,
-    MAX_TOKEN_BUDGET,
+    MAX_TIMEOUT_SECONDS,
     MODES,
+    PROGRAM_LIMITS,
     Fusion,
     Mode,
     Tuning,
@@ -211,13 +211,17 @@ class SearchRequest:
     def __post_init__(self) -> None:
         asked = isinstance(self.query, str) and bool(strip_controls(self.query).strip())
         _check(asked, "query", "The question is empty", "Ask something")
-        _check(_is_whole(self.limit, 1, MAX_LIMIT), "limit", f"limit is {self.limit!r}", f"Use 1 to {MAX_LIMIT}")
+        most = PROGRAM_LIMITS.max_limit
+        _check(_is_whole(self.limit, 1, most), "limit", f"limit is {self.limit!r}", f"Use 1 to {most}")
         for name, value, known in (("mode", self.mode, MODES), ("fusion", self.fusion, FUSIONS)):
             _check(value in (None, *known), name, f"There is no {name} {value!r}", f"Use one of {', '.join(known)}")
-        fits = _is_whole(self.token_budget, 50, MAX_TOKEN_BUDGET)
-        _check(fits, "token_budget", f"token_budget is {self.token_budget!r}", f"Use 50 to {MAX_TOKEN_BUDGET}")
+        least, most = PROGRAM_LIMITS.min_token_budget, PROGRAM_LIMITS.max_token_budget
+        fits = _is_whole(self.token_budget, least, most)
+        _check(fits, "token_budget", f"token_budget is {self.token_budget!r}", f"Use {least} to {most}")
         number = isinstance(self.timeout, (int, float)) and not isinstance(self.timeout, bool)
-        _check(number and 0 < self.timeout <= 600, "timeout", f"timeout is {self.timeout!r}", "Use seconds, up to 600")
+        timely = number and 0 < self.timeout <= MAX_TIMEOUT_SECONDS
+        remedy = f"Use seconds, up to {MAX_TIMEOUT_SECONDS:g}"
+        _check(timely, "timeout", f"timeout is {self.timeout!r}", remedy)
 
     @classmethod
     def of(

@@ -13,7 +13,7 @@ from typing import Any, Final
 from kubeflow_corpus.collections import CODE, DOCS, ISSUES, CollectionSpec
 from kubeflow_corpus.query.fusion import Rows, by_score, rrf, weighted
 from kubeflow_corpus.query.intent import Question, precisions
-from kubeflow_corpus.query.tuning import MAX_LIMIT, Fusion, Policy, Preferences
+from kubeflow_corpus.query.tuning import PROGRAM_LIMITS, Fusion, Policy, Preferences
 from kubeflow_corpus.symptoms import THREAD_STANDING, thread_standing
 from kubeflow_corpus.terms import version_precisions
 
@@ -71,7 +71,7 @@ def rank(
     policy: Policy,
     fusion: Fusion,
     preferences: Preferences,
-    wanted: int = MAX_LIMIT,
+    wanted: int = PROGRAM_LIMITS.max_limit,
 ) -> Ranked:
     """Fuses lists and adds preferences.
 

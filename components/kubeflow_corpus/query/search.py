@@ -31,7 +31,7 @@ from kubeflow_corpus.query.results import HitEvidence, SearchResult
 from kubeflow_corpus.query.trace import Trace
 from kubeflow_corpus.query.tuning import (
     EMBEDDING_SHARE,
-    MAX_QUERY_CHARACTERS,
+    READ_QUERY_CHARACTERS,
     RERANK_SHARE,
     Mode,
     Policy,
@@ -86,8 +86,8 @@ class Engine:
 def clean_query(text: str) -> str:
     """Returns a question as it is searched: no control characters, the middle of a pasted log left out."""
     text = strip_controls(text).strip()
-    if len(text) > MAX_QUERY_CHARACTERS:
-        half = MAX_QUERY_CHARACTERS // 2
+    if len(text) > READ_QUERY_CHARACTERS:
+        half = READ_QUERY_CHARACTERS // 2
         text = f"{text[:half]} {text[-half:]}"
     return text
 

@@ -25,7 +25,7 @@ from kubeflow_corpus.query.rerank import Reranker
 from kubeflow_corpus.query.results import SearchResult, SourceUnit
 from kubeflow_corpus.query.search import Engine
 from kubeflow_corpus.query.trace import log_failure, log_unshown
-from kubeflow_corpus.query.tuning import Tuning
+from kubeflow_corpus.query.tuning import SETUP_TIMEOUT_SECONDS, Tuning
 from kubeflow_corpus.query.vectors import QueryVectors
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.schema import MAX_WINDOW, keys_filter
@@ -35,8 +35,6 @@ Result = TypeVar("Result")
 
 # How long a call waits for its turn; its deadline starts with the turn.
 QUEUE_SECONDS: Final = 60.0
-# Opening a database or a collection may take longer than a search may.
-OPEN_SECONDS: Final = 30.0
 # Known values are cached by version, field and groups; callers of many groups must not fill the memory.
 CACHED_VALUES: Final = 256
 
@@ -148,7 +146,9 @@ class Session:
 
     def properties(self, collection: str) -> dict[str, str]:
         """Returns what the served version records about itself."""
-        target = self.engine.reader.target(find_collection(collection), Deadline(max(self.timeout, OPEN_SECONDS)))
+        target = self.engine.reader.target(
+            find_collection(collection), Deadline(max(self.timeout, SETUP_TIMEOUT_SECONDS))
+        )
         return {str(name): str(value) for name, value in target.properties.items()}
 
     def warm_up(self, collections: Iterable[str]) -> None:
@@ -156,14 +156,14 @@ class Session:
         names = tuple(collections)
         for spec in map(find_collection, names) if names else COLLECTIONS:
             try:
-                self.engine.reader.target(spec, Deadline(max(self.timeout, OPEN_SECONDS)))
+                self.engine.reader.target(spec, Deadline(max(self.timeout, SETUP_TIMEOUT_SECONDS)))
             except CollectionNotFound:
                 if names:
                     raise
         # The rules of the router are compiled by the first question.
         read("warm up")
         self.engine.vectors.identity()
-        self.engine.vectors.embed(["warm up"], OPEN_SECONDS)
+        self.engine.vectors.embed(["warm up"], SETUP_TIMEOUT_SECONDS)
 
     def close(self) -> None:
         """Closes connections, threads and the model, of this session and of every copy."""

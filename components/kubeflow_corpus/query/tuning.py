@@ -121,12 +121,51 @@ class Tuning:
 DEFAULT_TUNING: Final = Tuning()
 
 DEFAULT_LIMIT: Final = 5
-MAX_LIMIT: Final = 100
 DEFAULT_TOKEN_BUDGET: Final = 3_000
-MAX_TOKEN_BUDGET: Final = 100_000
-# A question longer than this is a pasted log: its end and its start say what it is about.
-MAX_QUERY_CHARACTERS: Final = 4_000
 DEFAULT_TIMEOUT_SECONDS: Final = 2.0
+MAX_TIMEOUT_SECONDS: Final = 600.0
+# Least patience of what is not a search: reading properties and values, loading a model.
+SETUP_TIMEOUT_SECONDS: Final = 30.0
+# Of a longer question only its start and its end are read: it is a pasted log, and they say what it is about.
+READ_QUERY_CHARACTERS: Final = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """What one kind of caller may ask for.
+
+    Attributes:
+        max_limit: Most hits.
+        min_token_budget: Least tokens of evidence.
+        max_token_budget: Most tokens of evidence.
+        unit_token_budget: Tokens of a whole unit where no other number is given.
+        max_query_characters: Longest question that is accepted; None accepts every length.
+    """
+
+    max_limit: int
+    min_token_budget: int
+    max_token_budget: int
+    unit_token_budget: int
+    max_query_characters: int | None
+
+
+# A program pages through results and knows what it can hold; it may cut evidence down to a line.
+PROGRAM_LIMITS: Final = RequestLimits(
+    max_limit=100,
+    min_token_budget=50,
+    max_token_budget=100_000,
+    unit_token_budget=8_000,
+    max_query_characters=None,
+)
+# An agent pays for every token that it reads: more would crowd its question out of its context, and less than a few
+# sentences answers nothing. A question beyond this is a pasted document, which it should be told rather than searched.
+AGENT_LIMITS: Final = RequestLimits(
+    max_limit=25,
+    min_token_budget=200,
+    max_token_budget=20_000,
+    unit_token_budget=DEFAULT_TOKEN_BUDGET,
+    max_query_characters=10_000,
+)
 # Shares of what is left of the deadline.
 EMBEDDING_SHARE: Final = 0.6
 RERANK_SHARE: Final = 0.5

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubeflow_corpus.collections import COLLECTION_NAMES, FILTERS, common_limit
+from kubeflow_corpus.query.tuning import AGENT_LIMITS
 
 STATES: Final = FILTERS["state"].known
 
-MIN_TOKEN_BUDGET: Final = 200
-MAX_TOKEN_BUDGET: Final = 20_000
-DEFAULT_TOKEN_BUDGET: Final = 3_000
 MAX_UNIT_ID_CHARACTERS: Final = common_limit("unit_id")
 
 
@@ -24,12 +22,12 @@ def collection_schema(description: str) -> dict[str, Any]:
     return {"type": "string", "enum": list(COLLECTION_NAMES), "description": description}
 
 
-def token_budget_schema(description: str) -> dict[str, Any]:
+def token_budget_schema(description: str, default: int) -> dict[str, Any]:
     """Returns the schema of an argument that limits a text."""
     return {
         "type": "integer",
-        "minimum": MIN_TOKEN_BUDGET,
-        "maximum": MAX_TOKEN_BUDGET,
-        "default": DEFAULT_TOKEN_BUDGET,
+        "minimum": AGENT_LIMITS.min_token_budget,
+        "maximum": AGENT_LIMITS.max_token_budget,
+        "default": default,
         "description": description,
     }

@@ -10,22 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 from kubeflow_corpus.collections import CODE, DOCS, ISSUES, CollectionName
 from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadTool, ToolAnswer
 from kubeflow_corpus.mcp_server.tools.schemas import (
-    DEFAULT_TOKEN_BUDGET,
     MAX_UNIT_ID_CHARACTERS,
     STATES,
     object_schema,
     token_budget_schema,
 )
 from kubeflow_corpus.query.citations import citation_schema
+from kubeflow_corpus.query.tuning import AGENT_LIMITS, DEFAULT_LIMIT, DEFAULT_TOKEN_BUDGET
 from kubeflow_corpus.terms import PRODUCT_AREAS
 
 if TYPE_CHECKING:
     from kubeflow_corpus.query.client import AsyncCorpusClient, SearchResult
 
-# A question that is longer is a pasted document, and an answer with more units is not read.
-MAX_QUERY_CHARACTERS: Final = 10_000
-MAX_LIMIT: Final = 25
-DEFAULT_LIMIT: Final = 5
 MAX_EXCLUDED: Final = 200
 
 # Known values of filters where no live corpus can be asked.
@@ -55,7 +51,7 @@ class SearchTool(ReadTool):
             "query": {
                 "type": "string",
                 "minLength": 1,
-                "maxLength": MAX_QUERY_CHARACTERS,
+                "maxLength": AGENT_LIMITS.max_query_characters,
                 "description": "The question, the error string or the identifier, as the person wrote it.",
             }
         }
@@ -67,7 +63,7 @@ class SearchTool(ReadTool):
             "limit": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MAX_LIMIT,
+                "maximum": AGENT_LIMITS.max_limit,
                 "default": DEFAULT_LIMIT,
                 "description": "How many units to return.",
             },
@@ -79,7 +75,7 @@ class SearchTool(ReadTool):
                 "description": "unit_id values that were already shown: ask again for further evidence without "
                 "repeats.",
             },
-            "token_budget": token_budget_schema("Upper bound of the evidence, in tokens."),
+            "token_budget": token_budget_schema("Upper bound of the evidence, in tokens.", DEFAULT_TOKEN_BUDGET),
         }
         return object_schema(properties, required=["query"])
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadTool, ToolAnswer
 from kubeflow_corpus.mcp_server.tools.schemas import (
-    DEFAULT_TOKEN_BUDGET,
     MAX_UNIT_ID_CHARACTERS,
     collection_schema,
     object_schema,
     token_budget_schema,
 )
 from kubeflow_corpus.query.citations import citation_schema
+from kubeflow_corpus.query.tuning import AGENT_LIMITS
 
 if TYPE_CHECKING:
     from kubeflow_corpus.query.client import AsyncCorpusClient
@@ -35,7 +35,9 @@ class UnitTool(ReadTool):
                     "maxLength": MAX_UNIT_ID_CHARACTERS,
                     "description": "The unit_id of a citation.",
                 },
-                "token_budget": token_budget_schema("Upper bound of the text, in tokens."),
+                "token_budget": token_budget_schema(
+                    "Upper bound of the text, in tokens.", AGENT_LIMITS.unit_token_budget
+                ),
             },
             required=["collection", "unit_id"],
         )
@@ -52,7 +54,7 @@ class UnitTool(ReadTool):
         unit = await client.get_unit(
             arguments["unit_id"],
             collection=arguments["collection"],
-            token_budget=arguments.get("token_budget", DEFAULT_TOKEN_BUDGET),
+            token_budget=arguments.get("token_budget", AGENT_LIMITS.unit_token_budget),
         )
         record.hits = 1
         structured = {
