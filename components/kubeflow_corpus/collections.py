@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from kubeflow_corpus.errors import InvalidArgument
+from kubeflow_corpus.records import SourceType
 from kubeflow_corpus.terms import PRODUCT_AREAS
 
 CollectionName = Literal["docs", "issues", "code"]
@@ -116,7 +117,7 @@ COMMON_FILTERS: Final = (
     FilterSpec("product_area", "product_area", "array_any", known=PRODUCT_AREAS),
     FilterSpec("version", "version", "array_any"),
     _one_of("source"),
-    _one_of("source_type", "docs", "issue", "code", "manifest"),
+    _one_of("source_type", *get_args(SourceType)),
     _one_of("repo"),
     _one_of("file_path"),
     *_between("updated", "updated_at"),
@@ -133,7 +134,7 @@ class CollectionSpec:
         name: What commands, pipelines and the arguments of tools call it.
         alias: The name that readers of Milvus use (before `COLLECTION_PREFIX`).
         tool: The MCP tool that searches it.
-        label: What people call it.
+        label: What people call its content, in the middle of a sentence.
         source_types: `source_type` of the rows that it holds.
         own_fields: Fields beside the common ones; a chunk carries them in `Chunk.fields`.
         own_filters: Filters beside the common ones.
@@ -145,7 +146,7 @@ class CollectionSpec:
     alias: str
     tool: str
     label: str
-    source_types: tuple[str, ...]
+    source_types: tuple[SourceType, ...]
     own_fields: tuple[FieldSpec, ...]
     own_filters: tuple[FilterSpec, ...]
     facets: tuple[str, ...]
@@ -173,7 +174,7 @@ class CollectionSpec:
         return tuple(field.name for field in (*cited, *self.own_fields))
 
     @property
-    def catalogue_type(self) -> str:
+    def catalogue_type(self) -> SourceType:
         """``type`` of the catalogue entries that it is made from."""
         return self.source_types[0]
 

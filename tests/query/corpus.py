@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from kubeflow_corpus.chunking.compose import Budget, search_text
-from kubeflow_corpus.collections import CODE, DOCS, ISSUES, CollectionSpec
+from kubeflow_corpus.collections import CODE, DOCS, ISSUES, SCHEMA_VERSION, CollectionSpec
 from kubeflow_corpus.embedding.embedded import EmbeddedModel
 from kubeflow_corpus.milvus import connect, detect_backend, disconnect
-from kubeflow_corpus.model import SCHEMA_VERSION
 from kubeflow_corpus.records import Chunk, seal
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.rows import to_row

@@ -200,6 +200,14 @@ def test_a_whole_unit_and_its_neighbours_are_given(client: CorpusClient) -> None
             client.get_unit(wrong)
 
 
+@pytest.mark.parametrize("name", ["docs", "kubeflow_docs", "search_kubeflow_docs"])
+def test_a_collection_may_be_named_by_any_of_its_names(client: CorpusClient, name: str) -> None:
+    found = client.search(name, "how do I switch caching off")
+    assert found.collection == "kubeflow_docs" and found.hits
+    assert client.get_unit(found.hits[0].unit_id, collection=name).hit.unit_id == found.hits[0].unit_id
+    assert client.properties(name) == client.properties("kubeflow_docs")
+
+
 def test_known_values_are_read_from_the_corpus(client: CorpusClient) -> None:
     assert client.known_values("code_rag", "kind") == {"CustomResourceDefinition": 61, "ConfigMap": 1, "const": 1}
 

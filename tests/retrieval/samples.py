@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kubeflow_corpus.collections import COLLECTION_NAMES
 from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.evaluation.questions import Question, load_questions
 from kubeflow_corpus.evaluation.run import ClientSearcher, problems
@@ -27,7 +28,7 @@ QUESTION_FILE = Path(__file__).with_name("questions.jsonl")
 QUESTIONS = load_questions(QUESTION_FILE)
 # Questions that were missed when they were written and are missed still: what is left to do.
 OPEN_QUESTIONS = load_questions(Path(__file__).with_name("open.jsonl"))
-COLLECTIONS = ("docs", "issues", "code")
+COLLECTIONS = COLLECTION_NAMES
 
 
 @contextmanager

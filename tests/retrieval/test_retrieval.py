@@ -6,9 +6,9 @@ from collections import Counter
 from typing import get_args
 
 import pytest
+from kubeflow_corpus.collections import COLLECTION_NAMES
 from kubeflow_corpus.evaluation.baseline import gate
 from kubeflow_corpus.evaluation.metrics import Answer
-from kubeflow_corpus.evaluation.questions import TOOLS
 from kubeflow_corpus.evaluation.run import ClientSearcher, problems
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.tuning import IntentName
@@ -25,7 +25,7 @@ FLOORS = {"hit@1": 0.93, "hit@5": 1.0, "mrr@10": 0.95, "evidence": 1.0}
 def test_there_are_enough_questions_of_every_tool_and_intent() -> None:
     assert len(QUESTIONS) >= 120
     assert all(count >= 40 for count in Counter(question.tool for question in QUESTIONS).values())
-    assert {question.tool for question in QUESTIONS} == set(TOOLS)
+    assert {question.tool for question in QUESTIONS} == set(COLLECTION_NAMES)
     assert {question.intent for question in QUESTIONS} >= set(get_args(IntentName))
     assert sum(bool(question.must_contain) for question in QUESTIONS) >= 0.9 * len(QUESTIONS)
     assert sum(bool(question.rivals) for question in QUESTIONS) >= 60
@@ -34,7 +34,7 @@ def test_there_are_enough_questions_of_every_tool_and_intent() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", COLLECTION_NAMES)
 def test_every_known_answer_is_among_the_first_five_with_its_evidence_and_before_its_rivals(
     tool: str, answers: tuple[Answer, ...]
 ) -> None:

@@ -48,8 +48,38 @@ def test_the_commands_show_versions_and_roll_back(
     assert capsys.readouterr().out == "dropped kubeflow_docs_v2\n"
     assert main(["rollback", "kubeflow_docs"]) == 1
     assert "no earlier version" in capsys.readouterr().err
-    assert main(["prune", "docs"]) == 1
-    assert "Use one of kubeflow_docs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["docs", "kubeflow_docs", "search_kubeflow_docs"])
+def test_a_command_takes_any_name_of_a_collection(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(milvus_uri=str(tmp_path / "x.db"))
+    monkeypatch.setenv("MILVUS_URI", settings.milvus_uri)
+    monkeypatch.chdir(tmp_path)
+    with connected(settings) as client:
+        for pages in (2, 3):
+            Run(client, tmp_path, [result(tmp_path, "site", corpus("site", pages))], mode="rebuild").all()
+    assert main(["status", name, "--json"]) == 0
+    assert [state["alias"] for state in json.loads(capsys.readouterr().out)] == ["kubeflow_docs"]
+    assert main(["versions", name, "--json"]) == 0
+    assert [*json.loads(capsys.readouterr().out)] == ["kubeflow_docs"]
+    assert main(["rollback", name]) == 0
+    assert capsys.readouterr().out == "kubeflow_docs now serves kubeflow_docs_v1 (before: kubeflow_docs_v2)\n"
+    assert main(["prune", name, "--keep", "0", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "would drop kubeflow_docs_v2\n"
+
+
+@pytest.mark.parametrize("command", ["status", "versions", "rollback", "prune", "search"])
+def test_a_command_refuses_an_unknown_collection_and_lists_those_that_exist(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([command, "ghosts", *(["a question"] if command == "search" else [])])
+    assert caught.value.code == 2
+    error = capsys.readouterr().err
+    assert "There is no collection 'ghosts'" in error
+    assert all(name in error for name in ("docs", "kubeflow_docs", "search_kubeflow_docs", "issues_rag", "code_rag"))
 
 
 def test_status_names_the_writer_at_work(embedded: Store) -> None:

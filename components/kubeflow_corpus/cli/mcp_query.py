@@ -7,12 +7,13 @@ import asyncio
 import json
 from typing import Any
 
+from kubeflow_corpus.collections import COLLECTIONS
 from kubeflow_corpus.errors import InvalidArgument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("tool", help="search_kubeflow_docs, search_github_issues or search_kubeflow_code")
+    parser.add_argument("tool", help=f"such as {', '.join(spec.tool for spec in COLLECTIONS)}")
     parser.add_argument("query", help="the question")
     parser.add_argument(
         "--argument",

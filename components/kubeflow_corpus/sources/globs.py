@@ -12,6 +12,10 @@ A pattern is matched against the whole path of a file, from the root of its tree
 
 Everything else is literal, case counts, there is no escape character, and ``*.md`` means the root folder only
 (``**/*.md`` is every folder).
+
+Not wcmatch, which reads nearly the same patterns: its ``**`` backtracks, so that a path of a foreign repository, 400
+characters of ``a/`` against ``**/a/**/a/**/c``, takes a quarter of a second, and one twice as long eight times as much.
+It also gives ``{1..3}``, ``[^a]`` and ``${a}`` a meaning of their own.
 """
 
 from __future__ import annotations

@@ -140,9 +140,9 @@ SEARCH_TOOLS: Final = (
     SearchTool(
         name=DOCS.tool,
         collection=DOCS.name,
-        subject="documentation",
+        subject=DOCS.label,
         choose_for="how and what is meant to happen",
-        title="Search Kubeflow documentation",
+        title=f"Search Kubeflow {DOCS.label}",
         description=(
             "Search the official documentation and release notes of Kubeflow and KServe: concepts, how-to guides, "
             "installation, upgrades, release dates and the component versions of each release. "
@@ -158,9 +158,9 @@ SEARCH_TOOLS: Final = (
     SearchTool(
         name=ISSUES.tool,
         collection=ISSUES.name,
-        subject="issue threads",
+        subject=ISSUES.label,
         choose_for="a failure or an error string",
-        title="Search Kubeflow issue threads",
+        title=f"Search Kubeflow {ISSUES.label}",
         description=(
             "Search GitHub issue threads of the Kubeflow projects, each with its symptom and its resolution: error "
             "messages, stack traces, pods that do not start, regressions, known bugs and their workarounds. Paste the "
@@ -177,9 +177,9 @@ SEARCH_TOOLS: Final = (
     SearchTool(
         name=CODE.tool,
         collection=CODE.name,
-        subject="code and manifests",
+        subject=CODE.label,
         choose_for="a default, a field or a behaviour of a controller",
-        title="Search Kubeflow code and manifests",
+        title=f"Search Kubeflow {CODE.label}",
         description=(
             "Search source symbols (Go, Python, TypeScript), Kubernetes manifests, ConfigMaps and CRD schemas of the "
             "Kubeflow projects: default values, field names and their types, constants, environment variables, what "
