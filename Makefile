@@ -11,7 +11,7 @@ QUESTION ?= How do I install Orchard?
 # Processes that share the tests: half of their time is waiting for servers and child processes.
 WORKERS ?= 2
 
-.PHONY: run test check lint types bench eval lock clean contract
+.PHONY: run test check lint vocabulary types bench eval lock clean contract
 
 # Indexes the sample corpus with embedded Milvus and the embedded model, then asks one question of it.
 run: export MILVUS_URI ?= local/corpus.db
@@ -45,6 +45,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+
+# Readers load the compiled words of the project without a YAML parser: after a change of sources/vocabulary.yaml.
+vocabulary: $(VENV)/.dev
+	$(BIN)/python -m kubeflow_corpus.sources.vocabulary_file
 
 types: $(VENV)/.dev
 	$(BIN)/mypy

@@ -11,7 +11,6 @@ from typing import Final, Literal, get_args
 
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.records import SourceType
-from kubeflow_corpus.terms import PRODUCT_AREAS
 
 CollectionName = Literal["docs", "issues", "code"]
 FieldKind = Literal["text", "integer", "boolean", "array"]
@@ -114,7 +113,7 @@ COMMON_FIELDS: Final = (
     _key("updated_at", 64),
 )
 COMMON_FILTERS: Final = (
-    FilterSpec("product_area", "product_area", "array_any", known=PRODUCT_AREAS),
+    FilterSpec("product_area", "product_area", "array_any"),
     FilterSpec("version", "version", "array_any"),
     _one_of("source"),
     _one_of("source_type", *get_args(SourceType)),

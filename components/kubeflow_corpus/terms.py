@@ -1,4 +1,4 @@
-"""Words that an index and a question must spell alike: product areas, versions and the parts of identifiers."""
+"""Words that an index and a question must spell alike: versions and the parts of identifiers."""
 
 from __future__ import annotations
 
@@ -6,25 +6,6 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import Final
-
-# The closed list of `product_area`: what a catalogue may name and a filter may ask for.
-PRODUCT_AREAS: Final = (
-    "platform",
-    "pipelines",
-    "katib",
-    "kserve",
-    "trainer",
-    "training-operator",
-    "notebooks",
-    "workspaces",
-    "spark",
-    "model-registry",
-    "dashboard",
-    "sdk",
-    "feast",
-    "manifests",
-    "community",
-)
 
 # The number of a release, such as 1.10 or 26.03.1, where the whole text is a name: a tag, a branch, a folder.
 RELEASE_NUMBER: Final = r"\d+(?:\.\d+)+"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from kubeflow_corpus.artifacts import read_chunks, read_jsonl
-from kubeflow_corpus.chunking.manifests.crds import OWNERS
 from kubeflow_corpus.ingest.options import RunOptions
 from kubeflow_corpus.ingest.results import SourceState, StepResult
 from kubeflow_corpus.ingest.runner import RunFolders, fetch_and_chunk
@@ -17,6 +16,7 @@ from kubeflow_corpus.ingest.step import SKIPS_FILE, fresh_folder, read_source, w
 from kubeflow_corpus.model import ModelIdentity, make_recipe
 from kubeflow_corpus.records import Chunk
 from kubeflow_corpus.sources.catalogue import load_catalogue
+from kubeflow_corpus.vocabulary import default_vocabulary
 
 OWNER, COPIER = "kubeflow/trainer", "kubeflow/community-distribution"
 CRD = """\
@@ -122,4 +122,4 @@ def test_a_source_is_cut_anew_once_the_owner_of_what_it_copies_is_added(tmp_path
 
 def test_every_owner_of_a_crd_is_a_code_source_of_the_packaged_catalogue() -> None:
     repos = {source.repo for source in load_catalogue().sources if source.type == "code"}
-    assert set(OWNERS.values()) - repos == set()
+    assert set(dict(default_vocabulary().crd_owners).values()) - repos == set()

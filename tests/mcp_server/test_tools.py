@@ -5,16 +5,18 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from kubeflow_corpus.mcp_server.tools.base import ReadTool, Tool, WriteTool
+from kubeflow_corpus.mcp_server.tools.base import ReadTool, Tool, WriteTool, for_project
 from kubeflow_corpus.mcp_server.tools.documents import DELETE, UPSERT
 from kubeflow_corpus.mcp_server.tools.registry import TOOLS
 from kubeflow_corpus.mcp_server.tools.search import SEARCH_TOOLS, SearchTool
 from kubeflow_corpus.mcp_server.tools.unit import GET_UNIT
 from kubeflow_corpus.query.options import CollectionOptions
+from kubeflow_corpus.vocabulary import default_vocabulary
 
 SNAPSHOT = Path(__file__).with_name("tools.snapshot.json")
 # Apart from the other, which stays as it is whether writing is offered or not.
 WRITING_SNAPSHOT = Path(__file__).with_name("writing.snapshot.json")
+WORDS = default_vocabulary()
 
 
 # Arguments of the query library that no tool offers, and why: an agent should say what it wants to know, not how.
@@ -59,7 +61,8 @@ def writing_contract() -> dict[str, object]:
 
 
 def _texts(tool: Tool) -> dict[str, object]:
-    return {"description": tool.description, "input": tool.input_schema({})}
+    worded = for_project(tool, WORDS)
+    return {"description": worded.description, "input": worded.input_schema({"product_area": WORDS.areas})}
 
 
 @pytest.mark.parametrize(

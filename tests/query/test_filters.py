@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from kubeflow_corpus.collections import CODE, DOCS, ISSUES
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.query.client import CorpusClient
-from kubeflow_corpus.query.filters import expression, filters_of, validated
+from kubeflow_corpus.query.filters import check_areas, expression, filters_of, validated
+from kubeflow_corpus.vocabulary import default_vocabulary
 
 
 def made(spec: Any, **given: Any) -> str:
@@ -55,7 +56,7 @@ def test_a_filter_becomes_one_expression(spec: Any, given: dict[str, Any], expec
 )
 def test_what_is_unknown_is_refused_and_the_known_is_named(spec: Any, given: dict[str, Any], known: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        validated(spec, given)
+        check_areas(validated(spec, given), default_vocabulary())
     assert known in str(caught.value)
     assert known in caught.value.fields["known"]
 

@@ -148,6 +148,17 @@ def test_a_failure_becomes_a_question(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "added i001" in capsys.readouterr().out
 
 
+def test_a_question_is_about_the_products_of_the_catalogue_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "words.yaml").write_text("project: Windmill\nproducts: [{name: sails}]\n")
+    catalogue = tmp_path / "catalogue.yaml"
+    catalogue.write_text("vocabulary: words.yaml\nsources: []\n")
+    add = ["eval", "add", str(tmp_path / "q.jsonl"), "why", "--tool", "docs", "--kind", "k", "--expected", "a/b:c"]
+
+    assert main([*add, "--product-area", "sails", "--catalogue", str(catalogue)]) == 0
+    assert main([*add, "--product-area", "katib", "--catalogue", str(catalogue)]) == 1
+    assert main([*add, "--product-area", "sails"]) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

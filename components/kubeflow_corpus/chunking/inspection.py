@@ -11,21 +11,23 @@ from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.chunking.run import chunk_document
 from kubeflow_corpus.records import Document
 from kubeflow_corpus.text_lines import split_lines
+from kubeflow_corpus.vocabulary import Vocabulary
 
 
-def inspect_document(document: Document, budget: Budget) -> dict[str, Any]:
+def inspect_document(document: Document, budget: Budget, vocabulary: Vocabulary | None = None) -> dict[str, Any]:
     """Cuts a document and says for every line which row carries it or which rule removed it.
 
     Args:
         document: Any document.
         budget: What the model reads.
+        vocabulary: The words of the project; None is the packaged one.
 
     Returns:
         ``document_id``, ``path``, ``lines``, ``budget``, ``skipped`` (None or reason and detail), ``rows`` (each with
         its address, lines, tokens and texts), ``removed`` (lines and reason), ``removed_lines`` (by reason) and
         ``counts``.
     """
-    chunked = chunk_document(document, budget)
+    chunked = chunk_document(document, budget, vocabulary=vocabulary)
     tokens = budget.counter.count_many([chunk.embedding_text for chunk in chunked.chunks])
     removed: Counter[str] = Counter()
     for gap in chunked.removed:

@@ -17,6 +17,7 @@ from kubeflow_corpus.tokens import WordPieceCounter, wordpiece_counter
 
 if TYPE_CHECKING:
     from kubeflow_corpus.chunking.manifests.crds import CodeContext
+    from kubeflow_corpus.vocabulary import Vocabulary
 
 _PACKAGE: Final = "kubeflow_corpus.chunking"
 _MANIFESTS: Final = "manifests.objects"
@@ -30,6 +31,8 @@ CHUNKERS: Final[Mapping[tuple[str, str], str]] = {
     ("manifest", ""): _MANIFESTS,
     ("code", ""): "code.symbols",
 }
+# Those that read words of the project.
+_READ_WORDS: Final = frozenset({"docs.markdown", "threads.thread"})
 # Documents that go to a worker process at once: enough to outweigh the way there.
 _BATCH_CHARS: Final = 200_000
 _BATCH_DOCUMENTS: Final = 64
@@ -41,13 +44,20 @@ class _Chunker(Protocol):
     def chunk(self, document: Document, budget: Budget) -> Chunked: ...
 
 
-def chunk_document(document: Document, budget: Budget, context: CodeContext | None = None) -> Chunked:
+class _WordsChunker(Protocol):
+    def chunk(self, document: Document, budget: Budget, vocabulary: Vocabulary | None) -> Chunked: ...
+
+
+def chunk_document(
+    document: Document, budget: Budget, context: CodeContext | None = None, vocabulary: Vocabulary | None = None
+) -> Chunked:
     """Cuts one document by its own structure.
 
     Args:
         document: A page, a thread, a source file or a manifest.
         budget: How many tokens the embedding model reads.
         context: What the other files of a code source say about its manifests (`crds.collect_context`).
+        vocabulary: The words of the project; None is the packaged one. Manifests take it from their context.
 
     Returns:
         Its rows; or a skip where there is no chunker for such a document.
@@ -57,11 +67,15 @@ def chunk_document(document: Document, budget: Budget, context: CodeContext | No
     if name is None:
         detail = f"{document.source_type} {extension or 'without extension'}"
         return Chunked(skipped=Skip(document.document_id, document.path, "no_chunker", detail))
-    if name == _MANIFESTS and context is not None:
+    if name == _MANIFESTS and (context or vocabulary):
         from kubeflow_corpus.chunking.manifests import objects as manifests
+        from kubeflow_corpus.chunking.manifests.crds import collect_context
 
-        return manifests.chunk(document, budget, context)
-    return cast(_Chunker, import_module(f"{_PACKAGE}.{name}")).chunk(document, budget)
+        return manifests.chunk(document, budget, context or collect_context((), vocabulary=vocabulary))
+    module = import_module(f"{_PACKAGE}.{name}")
+    if name in _READ_WORDS:
+        return cast(_WordsChunker, module).chunk(document, budget, vocabulary)
+    return cast(_Chunker, module).chunk(document, budget)
 
 
 def chunk_documents(
@@ -70,6 +84,7 @@ def chunk_documents(
     workers: int = 1,
     context: CodeContext | None = None,
     around: Iterable[Document] = (),
+    vocabulary: Vocabulary | None = None,
 ) -> Iterator[Chunked]:
     """Cuts the documents of a source, in order.
 
@@ -81,6 +96,7 @@ def chunk_documents(
         workers: Processes; 1 stays in this one.
         context: What the files of a code source say about each other, from a first pass over the same documents.
         around: Documents that are not cut and that those which are cut depend on: section pages of a site.
+        vocabulary: The words of the project; None is the packaged one.
 
     Yields:
         The rows of each document, or why it has none.
@@ -88,12 +104,12 @@ def chunk_documents(
     prepared = _with_inheritance(documents, around)
     if workers <= 1:
         for document in prepared:
-            yield chunk_document(document, budget, context)
+            yield chunk_document(document, budget, context, vocabulary)
         return
     counter = None if isinstance(budget.counter, WordPieceCounter) else budget.counter
     # Spawned, not forked: the tokenizer runs threads, and a fork of those may hang.
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, spawn, _start_worker, (counter, budget.tokens, context)) as pool:
+    with ProcessPoolExecutor(workers, spawn, _start_worker, (counter, budget.tokens, context, vocabulary)) as pool:
         running: deque[Future[list[Chunked]]] = deque()
         for batch in _batches(prepared):
             running.append(pool.submit(_chunk_batch, batch))
@@ -147,14 +163,16 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 _worker_budget: Budget | None = None
 _worker_context: CodeContext | None = None
+_worker_vocabulary: Vocabulary | None = None
 
 
-def _start_worker(counter: Any, tokens: int, context: CodeContext | None) -> None:
-    global _worker_budget, _worker_context
+def _start_worker(counter: Any, tokens: int, context: CodeContext | None, vocabulary: Vocabulary | None) -> None:
+    global _worker_budget, _worker_context, _worker_vocabulary
+    _worker_vocabulary = vocabulary
     _worker_context = context
     _worker_budget = Budget(counter or wordpiece_counter(), tokens)
 
 
 def _chunk_batch(batch: list[Document]) -> list[Chunked]:
     assert _worker_budget is not None
-    return [chunk_document(document, _worker_budget, _worker_context) for document in batch]
+    return [chunk_document(document, _worker_budget, _worker_context, _worker_vocabulary) for document in batch]

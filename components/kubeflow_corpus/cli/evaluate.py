@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kubeflow_corpus.evaluation.metrics import Answer, Difference
     from kubeflow_corpus.query.client import CorpusClient
     from kubeflow_corpus.query.options import ClientOptions
+    from kubeflow_corpus.vocabulary import Vocabulary
 
 # A local measurement waits for a busy machine; the deadline of a served search is not what is measured.
 TIMEOUT_SECONDS: Final = 60.0
@@ -59,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--expected", action="append", required=True, metavar="REPO:PATH[=GRADE]")
     add.add_argument("--must-contain", action="append", default=[], metavar="TEXT")
     add.add_argument("--product-area", default="")
+    _catalogue(add)
     add.add_argument("--id", default="", help="made from the number of questions if left out")
 
 
@@ -72,6 +74,13 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("questions", type=Path, help="JSONL file of questions")
     parser.add_argument(
         "--tool", choices=COLLECTION_NAMES, action="append", default=[], help="only questions for these tools"
+    )
+    _catalogue(parser)
+
+
+def _catalogue(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--catalogue", default="", metavar="FILE", help="its vocabulary lists the products (default: the packaged one)"
     )
 
 
@@ -143,7 +152,8 @@ def _ablate(args: argparse.Namespace) -> int:
 
 
 def _add(args: argparse.Namespace) -> int:
-    present = load_questions(args.questions) if args.questions.exists() else ()
+    vocabulary = _vocabulary(args)
+    present = load_questions(args.questions, vocabulary) if args.questions.exists() else ()
     expected = dict(map(_graded, args.expected))
     number = len(present) + 1
     question = Question(
@@ -163,7 +173,7 @@ def _add(args: argparse.Namespace) -> int:
     draft.parent.mkdir(parents=True, exist_ok=True)
     draft.write_text(before + ("" if not before or before.endswith("\n") else "\n") + line + "\n", "utf-8")
     try:
-        load_questions(draft)
+        load_questions(draft, vocabulary)
     except EvaluationError:
         draft.unlink()
         raise
@@ -173,10 +183,20 @@ def _add(args: argparse.Namespace) -> int:
 
 
 def _questions(args: argparse.Namespace) -> tuple[Question, ...]:
-    questions = tuple(q for q in load_questions(args.questions) if not args.tool or q.tool in args.tool)
+    every = load_questions(args.questions, _vocabulary(args))
+    questions = tuple(q for q in every if not args.tool or q.tool in args.tool)
     if not questions:
         raise EvaluationError(f"{args.questions} has no question for {', '.join(args.tool)}", remedy="Drop --tool")
     return questions
+
+
+def _vocabulary(args: argparse.Namespace) -> Vocabulary | None:
+    """Returns the vocabulary of the catalogue that is named, which takes a YAML parser; None is the packaged one."""
+    if not args.catalogue:
+        return None
+    from kubeflow_corpus.sources.catalogue import load_catalogue
+
+    return load_catalogue(args.catalogue).vocabulary
 
 
 def _client(**options: Unpack[ClientOptions]) -> CorpusClient:

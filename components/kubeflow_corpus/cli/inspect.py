@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     catalogue = load_catalogue(args.catalogue)
     source = catalogue.select(names=[args.source])[0] if args.source else None
     document = _document(Path(args.path), source, catalogue)
-    inspection = inspect_document(document, Budget(wordpiece_counter(), max(args.budget, 16)))
+    inspection = inspect_document(document, Budget(wordpiece_counter(), max(args.budget, 16)), catalogue.vocabulary)
     if args.json:
         print(json.dumps(inspection, ensure_ascii=False, indent=2))
     else:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from kubeflow_corpus.errors import CorpusError, SettingsError
 
 PROGRAM: Final = "kubeflow-corpus"
-_DESCRIPTION: Final = "Kubeflow's documentation, issue threads and code as three searchable collections in Milvus."
+_DESCRIPTION: Final = "A project's documentation, issue threads and code as three searchable collections in Milvus."
 _EXIT_CODES: Final = (
     "exit codes: 0 the command did what it was asked; 1 it failed, and the last line names what and the remedy; 2 the "
     "command line is wrong; 130 interrupted. Settings come from environment variables, such as MILVUS_URI."

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a further argument of the tool, such as product_area=katib or limit=3 (may be repeated)",
+        help="a further argument of the tool, such as version=1.10 or limit=3 (may be repeated)",
     )
     parser.add_argument("--json", action="store_true", help="print the structured content too")
 
@@ -56,7 +56,7 @@ async def _call(tool: str, arguments: dict[str, Any]) -> Any:
 def _argument(text: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not separator or not name:
-        raise InvalidArgument(f"--argument {text!r} is not NAME=VALUE", remedy="Write it as product_area=katib")
+        raise InvalidArgument(f"--argument {text!r} is not NAME=VALUE", remedy="Write it as version=1.10")
     try:
         return name, json.loads(value)
     except ValueError:

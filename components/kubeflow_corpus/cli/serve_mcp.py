@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from kubeflow_corpus.mcp_server.service import Service
     from kubeflow_corpus.query.client import AsyncCorpusClient
+    from kubeflow_corpus.vocabulary import Vocabulary
 
 LOGGER: Final = logging.getLogger("kubeflow_corpus")
 TRANSPORTS: Final = ("stdio", "streamable-http")
@@ -52,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
     client = AsyncCorpusClient(
         settings=settings, max_concurrent=server_settings.max_concurrency, timeout=server_settings.search_seconds
     )
-    known = asyncio.run(_prepare(client))
-    service = Service(client, server_settings, known, writer=writer)
+    known, vocabulary = asyncio.run(_prepare(client))
+    service = Service(client, server_settings, known, writer=writer, vocabulary=vocabulary)
     server = build_server(service, StatusReader(settings), local=local)
     _log_built(args.transport, service)
     if local:
@@ -64,16 +65,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _prepare(client: AsyncCorpusClient) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Opens connections and loads the model before the first call, and reads the known values of filters."""
-    from kubeflow_corpus.mcp_server.assembly import known_values
+async def _prepare(client: AsyncCorpusClient) -> tuple[dict[str, dict[str, tuple[str, ...]]], Vocabulary]:
+    """Opens connections, loads the model, and reads the known values of filters and the words of the project."""
+    from kubeflow_corpus.mcp_server.assembly import known_values, served_vocabulary
 
     try:
         await client.warm_up()
     except CorpusError as error:
         # A server that starts before its database is up becomes ready when that is.
         LOGGER.warning("starting without a corpus: %s", error)
-    return await known_values(client)
+    return await known_values(client), await served_vocabulary(client)
 
 
 async def _stdio(server: Server[Any], client: AsyncCorpusClient) -> None:

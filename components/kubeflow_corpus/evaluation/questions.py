@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from kubeflow_corpus.collections import COLLECTION_NAMES, CollectionName, find_collection
 from kubeflow_corpus.errors import EvaluationError
-from kubeflow_corpus.terms import PRODUCT_AREAS
+from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary
 
 GRADES: Final = (1, 2, 3)
 BEST_GRADE: Final = GRADES[-1]
@@ -69,10 +69,14 @@ class Question:
         return data
 
 
-def load_questions(path: Path) -> tuple[Question, ...]:
+def load_questions(path: Path, vocabulary: Vocabulary | None = None) -> tuple[Question, ...]:
     """Reads a question set.
 
     A list under ``expected`` means that any one of its paths is right; an object grades them.
+
+    Args:
+        path: JSONL file.
+        vocabulary: Lists the products that a question may be about; None is the packaged one.
 
     Raises:
         EvaluationError: The file cannot be read or a line is not a question; names file and line.
@@ -84,10 +88,11 @@ def load_questions(path: Path) -> tuple[Question, ...]:
             f"Question set {path} cannot be read: {error}", remedy="Name a JSONL file of questions", path=str(path)
         ) from error
     questions: dict[str, Question] = {}
+    areas = (vocabulary or default_vocabulary()).areas
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        question = _question(line, path, number)
+        question = _question(line, path, number, areas)
         if question.id in questions:
             raise _wrong(path, number, f"id {question.id!r} is there twice")
         questions[question.id] = question
@@ -102,7 +107,7 @@ def digest(questions: Iterable[Question]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def _question(line: str, path: Path, number: int) -> Question:
+def _question(line: str, path: Path, number: int, areas: Sequence[str]) -> Question:
     try:
         data = json.loads(line)
     except ValueError as error:
@@ -129,7 +134,7 @@ def _question(line: str, path: Path, number: int) -> Question:
         must_contain=_strings(data, "must_contain", path, number),
         forbidden=_strings(data, "forbidden", path, number),
         rivals=_strings(data, "rivals", path, number),
-        product_area=_area(data, path, number),
+        product_area=_area(data, path, number, areas),
         version=data.get("version") or "",
         intent=data.get("intent") or "",
     )
@@ -167,10 +172,10 @@ def _strings(data: Mapping[str, Any], name: str, path: Path, number: int) -> tup
     return tuple(value)
 
 
-def _area(data: Mapping[str, Any], path: Path, number: int) -> str:
+def _area(data: Mapping[str, Any], path: Path, number: int, areas: Sequence[str]) -> str:
     area = data.get("product_area") or ""
-    if area and area not in PRODUCT_AREAS:
-        raise _wrong(path, number, f"product area {area!r} is not one of {', '.join(PRODUCT_AREAS)}")
+    if area and area not in areas:
+        raise _wrong(path, number, f"product area {area!r} is not one of {', '.join(areas)}")
     return str(area)
 
 

@@ -15,8 +15,10 @@ from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.chunking.run import chunk_documents
 from kubeflow_corpus.ingest.results import SourceState, by_reason
 from kubeflow_corpus.ingest.step import AROUND_FILE, ROWS_FILE, SKIPS_FILE, Work, read_source, run_step
+from kubeflow_corpus.ingest.words import read_vocabulary, write_vocabulary
 from kubeflow_corpus.records import Chunked, Document, Skip
 from kubeflow_corpus.tokens import wordpiece_counter
+from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary
 
 if TYPE_CHECKING:
     from kubeflow_corpus.chunking.manifests.crds import CodeContext
@@ -42,10 +44,14 @@ def _chunk(work: Work[SourceState], documents: Path) -> SourceState:
     total = before.counts["documents"]
     workers = min(os.cpu_count() or 1, _MOST_WORKERS) if total >= _DOCUMENTS_WORTH_WORKERS else 1
     budget = Budget(wordpiece_counter(), before.made_of.recipe.token_budget)
+    words = read_vocabulary([documents]) or default_vocabulary()
+    write_vocabulary(work.folder, words)
     # A first pass over a code source: Go types explain CRDs, and of several copies of a CRD one is shown.
     every = chain(read_documents(documents / ROWS_FILE), _around(documents))
-    context = _code_context(every, before.made_of.repos) if before.collection == _CODE else None
-    chunked = chunk_documents(read_documents(documents / ROWS_FILE), budget, workers, context, _around(documents))
+    context = _code_context(every, before.made_of.repos, words) if before.collection == _CODE else None
+    chunked = chunk_documents(
+        read_documents(documents / ROWS_FILE), budget, workers, context, _around(documents), words
+    )
     written = write_jsonl(work.folder / ROWS_FILE, tally.rows(work.watch.track(chunked, "documents", total)))
     write_jsonl(work.folder / SKIPS_FILE, (skip.to_dict() for skip in tally.skips))
     truncated = tally.details.pop("truncated", 0)
@@ -77,8 +83,8 @@ def _around(documents: Path) -> Iterator[Document]:
     return read_documents(documents / AROUND_FILE) if (documents / AROUND_FILE).exists() else iter(())
 
 
-def _code_context(documents: Iterator[Document], repos: Sequence[str]) -> CodeContext:
+def _code_context(documents: Iterator[Document], repos: Sequence[str], words: Vocabulary) -> CodeContext:
     # Imports a YAML parser and a Go parser, which pages and threads can do without.
     from kubeflow_corpus.chunking.manifests.crds import collect_context
 
-    return collect_context(documents, repos)
+    return collect_context(documents, repos, words)

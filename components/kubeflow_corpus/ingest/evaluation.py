@@ -12,11 +12,13 @@ from kubeflow_corpus.errors import ModelMismatch
 from kubeflow_corpus.ingest.progress import StepWatch
 from kubeflow_corpus.ingest.results import StepResult
 from kubeflow_corpus.ingest.step import Work, fresh_folder, read_result, run_step, write_result
+from kubeflow_corpus.ingest.words import read_vocabulary
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.records import GateReport
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.lease import Lease
 from kubeflow_corpus.store.plan import Plan
+from kubeflow_corpus.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from kubeflow_corpus.evaluation.metrics import Answer
@@ -43,19 +45,19 @@ def evaluate(applied: str, target: str, page: str) -> StepResult:
     Path(page).write_text(_NOTHING_ASKED, encoding="utf-8")
     before = read_result(applied).begin("evaluate")
     if before.options.questions:
-        return run_step(before, target, _evaluate, Path(page))
+        return run_step(before, target, _evaluate, Path(page), read_vocabulary([applied]))
     write_result(fresh_folder(target), before)
     return before
 
 
-def _evaluate(work: Work[StepResult], page: Path) -> StepResult:
+def _evaluate(work: Work[StepResult], page: Path, words: Vocabulary | None) -> StepResult:
     plan, settings = work.before.planned, Settings.from_env()
     # Nobody else is to write what is being asked, however long that takes.
     with (
         connected(settings) as client,
         Lease(client, plan.served, plan.run, embedded=settings.embedded_milvus).kept() as keep,
     ):
-        report = _ask(work, partial(_report_progress, work.watch, keep), page)
+        report = _ask(work, partial(_report_progress, work.watch, keep), page, words)
     work.watch.count(failures=len(report.failures))
     return replace(work.before, gate=report)
 
@@ -65,14 +67,17 @@ def _report_progress(watch: StepWatch, keep: Callable[[], None], done: int, tota
     watch.progress(done, total, "questions")
 
 
-def _ask(work: Work[StepResult], progress: Callable[[int, int], None], page: Path) -> GateReport:
+def _ask(
+    work: Work[StepResult], progress: Callable[[int, int], None], page: Path, words: Vocabulary | None
+) -> GateReport:
     from kubeflow_corpus.evaluation.baseline import DEFAULT_FLOORS, Baseline, gate
     from kubeflow_corpus.evaluation.metrics import compare
     from kubeflow_corpus.evaluation.questions import load_questions
     from kubeflow_corpus.evaluation.report import to_html
 
     collection, options, plan = work.before.collection, work.before.options, work.before.planned
-    chosen = tuple(question for question in load_questions(Path(options.questions)) if question.tool == collection)
+    asked = load_questions(Path(options.questions), words)
+    chosen = tuple(question for question in asked if question.tool == collection)
     work.watch.count(questions=len(chosen))
     if not chosen:
         return GateReport(passed=True)

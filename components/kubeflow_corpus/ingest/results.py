@@ -88,7 +88,8 @@ class RowInputs:
 
     Attributes:
         recipe: What the rows are cut and embedded with.
-        entry: Digest of the source's entry in the catalogue: other globs make other documents of the same commit.
+        entry: Digest of the source's entry in the catalogue and of the catalogue's vocabulary: other globs make other
+            documents of the same commit, other words other rows.
         revision: Commit or digest of the documents; empty where none stands for them.
         repos: Repositories of all code sources: of several copies of a CRD the owner's is kept, where the owner is in
             the catalogue at all.

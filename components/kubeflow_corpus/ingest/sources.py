@@ -18,6 +18,7 @@ from kubeflow_corpus.ingest.build import build_digest
 from kubeflow_corpus.ingest.options import Runner, RunOptions
 from kubeflow_corpus.ingest.results import RowInputs, SourceState, StepResult, by_reason
 from kubeflow_corpus.ingest.step import AROUND_FILE, ROWS_FILE, SKIPS_FILE, Work, attempt, read_result, run_step
+from kubeflow_corpus.ingest.words import write_vocabulary
 from kubeflow_corpus.records import Document, Skip
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources import checkout
@@ -89,7 +90,9 @@ def resolve_revision(source: str, state: str) -> SourceState:
 def _resolve_revision(work: Work[SourceState], known: StepResult) -> SourceState:
     before, collection = work.before, work.before.collection
     source = choose_sources(before.catalogue, collection, [before.source])[0]
-    entry = hashlib.sha256(repr(source).encode()).hexdigest()
+    # Changed words of the project make other rows of the same documents.
+    words = load_catalogue(before.catalogue).vocabulary.digest
+    entry = hashlib.sha256(f"{source!r} {words}".encode()).hexdigest()
     attempt_id = _attempt_id(known.failed_in.get(source.name, ""), known.options.runner)
     if collection == "issues":
         return replace(before, attempt=attempt_id, inputs=RowInputs(known.made_with, entry))
@@ -123,6 +126,7 @@ def fetch(resolved: str, target: str) -> SourceState:
 def _fetch(work: Work[SourceState]) -> SourceState:
     before = work.before
     source = choose_sources(before.catalogue, before.collection, [before.source])[0]
+    write_vocabulary(work.folder, load_catalogue(before.catalogue).vocabulary)
     revision = Revision(before.made_of.revision, before.committed_at)
     with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as workdir:
         if before.named is None:
@@ -164,6 +168,7 @@ def fetch_threads(resolved: str, state: str, target: str) -> SourceState:
 def _fetch_threads(work: Work[SourceState], state: str) -> SourceState:
     before, settings = work.before, Settings.from_env()
     source = choose_sources(before.catalogue, "issues", [before.source])[0]
+    write_vocabulary(work.folder, load_catalogue(before.catalogue).vocabulary)
     cursor = Cursor.from_text(read_result(state).cursors.get(source.name, ""))
     if before.named is None:
         items = crawl.fetch_threads(source, settings, cursor)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kubeflow_corpus.artifacts import read_chunks
 from kubeflow_corpus.collections import find_collection
@@ -15,6 +16,7 @@ from kubeflow_corpus.ingest.build import fingerprint
 from kubeflow_corpus.ingest.results import SourceState, StepResult
 from kubeflow_corpus.ingest.step import ROWS_FILE, VECTORS_FILE, Work, read_result, read_source, run_step
 from kubeflow_corpus.ingest.summary import markdown
+from kubeflow_corpus.ingest.words import read_vocabulary, write_vocabulary
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import apply_plan
@@ -23,8 +25,12 @@ from kubeflow_corpus.store.publish import publish as publish_version
 from kubeflow_corpus.store.record import RunRecord, last_run
 from kubeflow_corpus.store.schema import served_name
 from kubeflow_corpus.store.settled import settled_sources, unchanged_plan
-from kubeflow_corpus.store.versions import list_versions, live_version
+from kubeflow_corpus.store.versions import list_versions, live_version, properties_of, set_properties
 from kubeflow_corpus.tokens import wordpiece_counter
+from kubeflow_corpus.vocabulary import VOCABULARY_KEY, Vocabulary
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
 
 
 def read_state(model: str, target: str) -> StepResult:
@@ -226,12 +232,23 @@ def _apply(work: Work[StepResult], chunks: Sequence[str], vectors: Sequence[str]
             announce=print,
             steps_are_processes=True,
         )
+        words = read_vocabulary(chunks)
+        if words is not None:
+            _record_vocabulary(client, record.target, words)
+            write_vocabulary(work.folder, words)
     shutil.rmtree(work.folder / "apply", ignore_errors=True)
     rows = {name.replace("_", " "): count for name, count in record.rows.items()}
     figures = {**rows, "embedded": record.embedded, "reused": record.reused}
     work.watch.count(**figures)
     sources = tuple(_with_documents(source, record) for source in before.sources)
     return replace(before, record=record, counts=figures, sources=sources)
+
+
+def _record_vocabulary(client: MilvusClient, name: str, words: Vocabulary) -> None:
+    """Records in a version which words its rows were cut with: questions about it are read with the same."""
+    text = words.to_property()
+    if properties_of(client, name).get(VOCABULARY_KEY, "") != text:
+        set_properties(client, name, {VOCABULARY_KEY: text})
 
 
 def _with_documents(state: SourceState, record: RunRecord) -> SourceState:

@@ -9,9 +9,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.collections import COLLECTIONS
 from kubeflow_corpus.errors import CorpusError
 from kubeflow_corpus.mcp_server.tools.search import SEARCH_TOOLS
 from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -41,6 +43,16 @@ async def known_values(client: AsyncCorpusClient) -> dict[str, dict[str, tuple[s
             if values:
                 known.setdefault(tool.name, {})[name] = values[:SHOWN_VALUES]
     return known
+
+
+async def served_vocabulary(client: AsyncCorpusClient) -> Vocabulary:
+    """Returns the words of the project that the collections are of; the packaged ones where none can be asked."""
+    for spec in COLLECTIONS:
+        try:
+            return await client.vocabulary(spec.name)
+        except CorpusError as error:
+            LOGGER.warning("the words of %s are not known: %s", spec.name, error)
+    return default_vocabulary()
 
 
 class StatusReader:

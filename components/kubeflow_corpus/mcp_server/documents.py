@@ -27,6 +27,7 @@ from kubeflow_corpus.terms import version_precisions
 
 if TYPE_CHECKING:
     from kubeflow_corpus.chunking.compose import Budget
+    from kubeflow_corpus.vocabulary import Vocabulary
 
 # More rows than the largest page of the corpus has: what needs more is a data set.
 MAX_ROWS: Final = 500
@@ -78,13 +79,16 @@ def document_id_of(origin: str) -> str:
     return f"{MANUAL_SOURCE}:{slug.strip('-') or 'document'}-{digest}"
 
 
-def read_written(spec: CollectionSpec, arguments: Mapping[str, Any], budget: Budget) -> Written:
+def read_written(
+    spec: CollectionSpec, arguments: Mapping[str, Any], budget: Budget, vocabulary: Vocabulary | None = None
+) -> Written:
     """Checks and cuts what `upsert_document` was given.
 
     Args:
         spec: The collection.
         arguments: Valid by the tool's schema.
         budget: What a row may have, as in the version that is served.
+        vocabulary: The words of the project, as in the version that is served; None is the packaged one.
 
     Raises:
         InvalidArgument: It cannot be a document; the error names the argument.
@@ -122,7 +126,7 @@ def read_written(spec: CollectionSpec, arguments: Mapping[str, Any], budget: Bud
             "keep_tests": True,
         },
     )
-    chunked = chunk_document(document, budget)
+    chunked = chunk_document(document, budget, vocabulary=vocabulary)
     if chunked.skipped is not None:
         why = " ".join(
             part for part in (chunked.skipped.reason.replace("_", " "), chunked.skipped.detail[:200]) if part

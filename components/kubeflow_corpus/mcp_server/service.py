@@ -21,9 +21,10 @@ from kubeflow_corpus.mcp_server.failures import public_code, public_text
 from kubeflow_corpus.mcp_server.limits import Admission, RateLimiter
 from kubeflow_corpus.mcp_server.metrics import Metrics
 from kubeflow_corpus.mcp_server.settings import ServerSettings
-from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadTool, Tool, WriteTool
+from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadTool, Tool, WriteTool, for_project
 from kubeflow_corpus.mcp_server.tools.registry import TOOLS
 from kubeflow_corpus.mcp_server.writing import DocumentWriter, WriteResult
+from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary
 
 if TYPE_CHECKING:
     from kubeflow_corpus.query.client import AsyncCorpusClient
@@ -62,6 +63,7 @@ class Service:
         known: Known values of filters by tool name, for the argument descriptions.
         clock: Seconds, monotonic.
         writer: Writes documents; None offers no writing tool.
+        vocabulary: The words of the project that the collections are of; None is the packaged one.
     """
 
     def __init__(
@@ -71,16 +73,22 @@ class Service:
         known: Mapping[str, KnownValues] | None = None,
         clock: Callable[[], float] = time.monotonic,
         writer: DocumentWriter | None = None,
+        vocabulary: Vocabulary | None = None,
     ) -> None:
         self.client = client
+        self.vocabulary = vocabulary or default_vocabulary()
         self.settings = settings
         self.metrics = Metrics()
         self.admission = Admission(settings.max_concurrency, settings.max_queue)
         self._writer = writer
         self._writes = Admission(1, MAX_WAITING_WRITES)
         self._limiter = RateLimiter(settings.global_rate, settings.client_rate, settings.burst, clock)
-        self._tools = {tool.name: tool for tool in TOOLS if writer is not None or isinstance(tool, ReadTool)}
-        self._inputs = {name: tool.input_schema((known or {}).get(name, {})) for name, tool in self._tools.items()}
+        offered = (tool for tool in TOOLS if writer is not None or isinstance(tool, ReadTool))
+        self._tools = {tool.name: for_project(tool, self.vocabulary) for tool in offered}
+        areas = {"product_area": self.vocabulary.areas}
+        self._inputs = {
+            name: tool.input_schema({**areas, **(known or {}).get(name, {})}) for name, tool in self._tools.items()
+        }
         self._validators = {name: Draft202012Validator(schema) for name, schema in self._inputs.items()}
 
     def list_tools(self, caller: Caller | None = None) -> list[types.Tool]:

@@ -16,6 +16,7 @@ from kubeflow_corpus.collections import MANUAL_SOURCE, find_collection
 from kubeflow_corpus.errors import InvalidArgument, PermissionDenied, SettingsError, UnitNotFound
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.store import schema
+from kubeflow_corpus.vocabulary import VOCABULARY_KEY, recorded_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +96,8 @@ class DocumentWriter:
             identity = embedder.identity
             live = served_version(place, identity)
             tokens = int(live.properties.get(schema.TOKEN_BUDGET_KEY) or identity.max_tokens)
-            written = read_written(place.spec, arguments, Budget(wordpiece_counter(), tokens))
+            words = recorded_vocabulary(live.properties.get(VOCABULARY_KEY, ""))
+            written = read_written(place.spec, arguments, Budget(wordpiece_counter(), tokens), words)
             texts = [chunk.embedding_text for chunk in written.chunks]
             vectors = embedder.embed(texts, timeout=EMBEDDING_SECONDS)
             change = write_document(

@@ -41,6 +41,7 @@ from kubeflow_corpus.query.tuning import (
     Tuning,
 )
 from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.vocabulary import Vocabulary
 
 __all__ = ["AsyncCorpusClient", "CorpusClient", "SearchResult", "SourceUnit"]
 
@@ -254,6 +255,17 @@ class CorpusClient:
         """
         return self._session.properties(collection)
 
+    def vocabulary(self, collection: str) -> Vocabulary:
+        """Returns the words of the project that a collection is of: its products and how people write them.
+
+        Args:
+            collection: Alias.
+
+        Raises:
+            CollectionNotFound: There is no such alias.
+        """
+        return self._session.vocabulary(collection)
+
     def warm_up(self, collections: Iterable[str] = ()) -> None:
         """Opens connections and loads the model now, so that the first search is as fast as the others.
 
@@ -378,6 +390,10 @@ class AsyncCorpusClient:
     async def properties(self, collection: str) -> dict[str, str]:
         """See `CorpusClient.properties`."""
         return await self._run(lambda: self._client.properties(collection))
+
+    async def vocabulary(self, collection: str) -> Vocabulary:
+        """See `CorpusClient.vocabulary`."""
+        return await self._run(lambda: self._client.vocabulary(collection))
 
     async def warm_up(self, collections: Iterable[str] = ()) -> None:
         """See `CorpusClient.warm_up`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from kubeflow_corpus.collections import COLLECTIONS, FILTERS, CollectionSpec, Fi
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.store.schema import HIDDEN, keys_filter, strip_controls, text_literal
 from kubeflow_corpus.terms import version_precisions
+from kubeflow_corpus.vocabulary import Vocabulary
 
 FilterValue = str | bool | tuple[str, ...]
 
@@ -37,7 +38,7 @@ def validated(spec: CollectionSpec, given: Mapping[str, Any]) -> dict[str, Filte
         given: Values by filter name; None and empty values are no filter.
 
     Returns:
-        Clean values by filter name.
+        Clean values by filter name. Whether products exist says the collection: see `check_areas`.
 
     Raises:
         InvalidArgument: A name or a value is wrong; the error names the known ones.
@@ -47,6 +48,22 @@ def validated(spec: CollectionSpec, given: Mapping[str, Any]) -> dict[str, Filte
         for name, value in given.items()
         if value is not None and value != "" and value != () and value != []
     }
+
+
+def check_areas(filters: Mapping[str, FilterValue], vocabulary: Vocabulary) -> None:
+    """Refuses products that the words of a collection do not list.
+
+    Args:
+        filters: What `validated` returned.
+        vocabulary: Of the collection.
+
+    Raises:
+        InvalidArgument: The error names the known ones.
+    """
+    areas = filters.get("product_area", ())
+    for area in areas if isinstance(areas, tuple) else ():
+        if area not in vocabulary.areas:
+            raise _unknown("product_area", area, vocabulary.areas)
 
 
 def groups_of(visibility: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -128,17 +145,23 @@ def _normal(name: str, rule: FilterSpec, item: str) -> str:
         raise InvalidArgument(f"A value of {name} {problem}", argument=name)
     if rule.field == "version":
         return (version_precisions(item) or (item,))[0]
+    if rule.field == "product_area":
+        return re.sub(r"[\s_]+", "-", item.lower())
     if not rule.known:
         return item
-    folded = re.sub(r"[\s_]+", "-" if rule.field == "product_area" else "_", item.lower())
+    folded = re.sub(r"[\s_]+", "_", item.lower())
     if folded not in rule.known:
-        raise InvalidArgument(
-            f"There is no {name} {_shown(item)}",
-            remedy=f"Known values: {', '.join(rule.known)}",
-            argument=name,
-            known=list(rule.known),
-        )
+        raise _unknown(name, item, rule.known)
     return folded
+
+
+def _unknown(name: str, item: str, known: Sequence[str]) -> InvalidArgument:
+    return InvalidArgument(
+        f"There is no {name} {_shown(item)}",
+        remedy=f"Known values: {', '.join(known) or 'none'}",
+        argument=name,
+        known=list(known),
+    )
 
 
 def _date(name: str, value: Any) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from kubeflow_corpus.query.tuning import IntentName
 from kubeflow_corpus.terms import identifier_parts, release_in_text, version_precisions
+from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary, either
 
 # Words that a question uses and an answer rarely repeats.
 STOP_WORDS: Final = frozenset(
@@ -42,37 +43,13 @@ def _any(patterns: tuple[str, ...], flags: int = 0) -> _Rule:
     return _Rule("|".join(patterns), flags)
 
 
-# How people write the products, most specific first: the first column is `product_area`.
-AREA_NAMES: Final[tuple[tuple[str, str], ...]] = (
-    ("model-registry", r"model[ -]?registry|kubeflow hub|model catalog"),
-    ("training-operator", r"training[ -]operator|tfjobs?|pytorchjobs?|mpijobs?|xgboostjobs?|paddlejobs?|jaxjobs?"),
-    ("trainer", r"kubeflow trainer|\btrainer\b|trainjobs?|(?:cluster)?trainingruntimes?|optimizationjobs?"),
-    ("workspaces", r"workspacekinds?|\bworkspaces?\b"),
-    ("pipelines", r"kubeflow pipelines?|\bkfp\b|ml-?pipelines?|\bdsl\.\w+|pipelines? sdk|\bpipelines?\b"),
-    ("katib", r"\bkatib\b|hyper-?parameter|\bhpo\b|neural architecture search|early[ -]stopping"),
-    (
-        "kserve",
-        r"\bkserve\b|\bkfserving\b|inference ?services?|inference ?graphs?|llm ?inference ?services?|servingruntimes?"
-        r"|modelmesh|clusterstoragecontainers?|trainedmodels?",
-    ),
-    ("notebooks", r"\bnotebooks?\b|jupyter(?:lab)?|\bpoddefaults?\b|tensorboards?"),
-    ("spark", r"\bspark\b|sparkapplications?|scheduledsparkapplications?"),
-    ("dashboard", r"central ?dashboard|\bdashboard\b|\bprofiles?\b|\bkfam\b"),
-    ("feast", r"\bfeast\b|feature store"),
-    ("sdk", r"kubeflow sdk|\btrainerclient\b"),
-    ("manifests", r"\bkustomiz\w+|kubeflow manifests"),
-    ("platform", r"kubeflow (?:platform|distribution|release)"),
-)
-
 # A question of more words than this that names nothing but a kind is a sentence.
 MAX_KIND_WORDS: Final = 5
 # A release number with two or more parts; not a part of a longer name, an address or a decimal beside letters.
 _VERSION: Final = release_in_text("$-", r"[\w%]|\.\d", re.IGNORECASE)
 _API_MAJOR: Final = re.compile(r"(?<![\w/.])v[12](?![\w.])", re.IGNORECASE)
 _API_VERSION: Final = re.compile(r"\bv\d+(?:alpha|beta)\d+\b", re.IGNORECASE)
-_LEGACY: Final = re.compile(
-    r"\blegacy\b|\bkfp ?1\b|\bmigrat\w+|\bdeprecated\b|\bupgrad\w+ (?:from|to) v[12]\b", re.IGNORECASE
-)
+_LEGACY: Final = (r"\blegacy\b", r"\bmigrat\w+", r"\bdeprecated\b", r"\bupgrad\w+ (?:from|to) v[12]\b")
 
 # What a question does not want: "with 1.10 (not 1.11)". It is neither preferred nor searched for.
 _NOT_WANTED: Final = re.compile(
@@ -99,13 +76,13 @@ _NAMES: Final = (
     ("", _CAMEL),
     ("", _PASCAL),
 )
-# Words that look like camelCase and are names of products.
+# Words that look like camelCase and are names of products, beside those of the vocabulary.
 _PRODUCT_WORDS: Final = frozenset(
     re.findall(
         r"\w+",
-        "kubeflow kserve pytorch tensorflow mlflow jupyterlab github deepspeed lightgbm xgboost openshift "
-        "minio postgresql mysql huggingface vllm llmisvc oauth oidc javascript typescript fastapi grafana "
-        "macos jax mlx opentelemetry modelmesh statsmodels pyspark numpy sklearn autogluon cicd devops istio "
+        "pytorch tensorflow mlflow jupyterlab github deepspeed lightgbm xgboost openshift "
+        "minio postgresql mysql huggingface vllm oauth oidc javascript typescript fastapi grafana "
+        "macos jax mlx opentelemetry statsmodels pyspark numpy sklearn autogluon cicd devops istio "
         "aws gcp ibm vscode sagemaker vertexai",
     )
 )
@@ -224,31 +201,35 @@ _MONTHS: Final = "january|february|march|april|may|june|july|august|september|oc
 _NEWEST: Final = (
     r"latest|newest|most recent|last|current|recent|upcoming|next|previous|first|oldest|earliest|up-to-date"
 )
-_RELEASE_NOUN: Final = r"releases?|versions?|kubeflow(?! (?:docs|documentation))|distribution"
-_TEMPORAL: Final = _any(
-    (
-        rf"\b(?:{_NEWEST})\b(?: \w+){{0,4}} (?:{_RELEASE_NOUN})\b",
-        rf"\b(?:{_NEWEST}) (?:kfp|katib|kserve|trainer|model registry|spark operator)\s*\??$",
+_RELEASE_NOUNS: Final = ("releases?", "versions?", "distribution")
+
+
+def _temporal(words: Vocabulary) -> _Rule:
+    noun = either((*_RELEASE_NOUNS, *words.releases))
+    patterns = (
+        rf"\b(?:{_NEWEST})\b(?: \w+){{0,4}} {noun}\b",
+        rf"\b(?:{_NEWEST}) {either(words.latest)}\s*\??$",
         r"\bwhat(?:'s| is| was| are)? (?:the )?(?:latest|newest|most recent)\W*$",
         r"\bnew in (?:the )?(?:latest|newest|last|most recent)\b",
-        rf"\b(?:{_RELEASE_NOUN})\b.{{0,40}}\b(?:is|are|was|were) (?:the )?(?:{_NEWEST})(?: ones?)?\W*$",
+        rf"\b{noun}\b.{{0,40}}\b(?:is|are|was|were) (?:the )?(?:{_NEWEST})(?: ones?)?\W*$",
         r"\blist\b.{0,30}\breleases\b",
         rf"\breleas\w+ (?:\w+ )?(?:since|after|before|in|during|of) (?:the )?(?:early |late )?(?:20\d\d|{_MONTHS})\b",
         r"\breleas\w+ (?:in|during|of) (?:this|last) year\b",
         r"\breleased (?:this|last) (?:year|month|week)\b",
-        r"\b(?:list|order|history|timeline) of (?:all )?(?:kubeflow )?releases\b",
+        rf"\b(?:list|order|history|timeline) of (?:all )?(?:{re.escape(words.project)} )?releases\b",
         r"\brelease (?:history|timeline|cadence)\b",
         r"\brecently released\b",
-    ),
-    re.IGNORECASE,
-)
-_CONCEPTUAL: Final = _any(
-    (
+    )
+    return _any(patterns, re.IGNORECASE)
+
+
+def _conceptual(words: Vocabulary) -> _Rule:
+    patterns = (
         r"^\W*(?:(?:hi|hello|hey|please|so|ok|and|but|then|also)\W+)*(?:how|why|explain|describe)\b",
         r"\bhow (?:do|does|can|should|to|is|are|would|could)\b",
         r"\bwhy\b",
         r"\bexplain\b",
-        r"\bwhat (?:is|are) (?:an?|kubeflow|katib|kserve)\b",
+        rf"\bwhat (?:is|are) {either(('an?', *words.concepts))}\b",
         r"\bwhat (?:is|are) the (?:purpose|role|idea|concept|point|architecture|life ?cycle)\b",
         r"^\W*what(?:'s| is| are) \w+\W*$",
         r"\bwhat (?:do|does)\b.{0,80}\b(?:do|mean|represent|stand for)\b",
@@ -263,9 +244,25 @@ _CONCEPTUAL: Final = _any(
         r"\bmeaning of\b",
         r"\bpurpose of\b",
         r"\bwhat happens\b",
-    ),
-    re.IGNORECASE,
-)
+    )
+    return _any(patterns, re.IGNORECASE)
+
+
+class _Words:
+    """The rules that hold words of a project."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        # Small letters are looked for in small letters: ignoring the case is several times slower.
+        self.areas = tuple((product.name, _any(product.asked)) for product in vocabulary.products if product.asked)
+        self.not_identifiers = _PRODUCT_WORDS | {word.lower() for word in vocabulary.not_identifiers}
+        self.legacy = _any((*_LEGACY, *vocabulary.legacy), re.IGNORECASE)
+        self.temporal = _temporal(vocabulary)
+        self.conceptual = _conceptual(vocabulary)
+
+
+@lru_cache(maxsize=16)
+def _words(vocabulary: Vocabulary | None) -> _Words:
+    return _Words(vocabulary or default_vocabulary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,24 +307,26 @@ class Question:
     years: tuple[str, ...] = ()
 
 
-def read(text: str) -> Question:
+def read(text: str, vocabulary: Vocabulary | None = None) -> Question:
     """Reads a question: the first rule of the table that matches decides.
 
     Args:
         text: As a person typed it.
+        vocabulary: The words of the project; None is the packaged one.
     """
+    words = _words(vocabulary)
     wanted = _NOT_WANTED.sub(" ", text)
     versions = named_versions(wanted)
-    identifiers = named_identifiers(text)
-    intent, reason = _intent(text, versions, identifiers)
+    identifiers = named_identifiers(text, vocabulary)
+    intent, reason = _intent(text, versions, identifiers, words)
     return Question(
         text=wanted if content_words(wanted) else text,
         intent=intent,
         reason=reason,
         versions=versions,
-        areas=named_areas(text),
+        areas=named_areas(text, vocabulary),
         identifiers=identifiers,
-        legacy="v1" in versions or bool(_LEGACY.search(text)) or any(v.startswith("1.") for v in _kfp_versions(text)),
+        legacy="v1" in versions or bool(words.legacy.search(text)),
         sides=_sides(text, versions) if intent == "comparison" else (),
         years=tuple(dict.fromkeys(re.findall(r"(?<![\w.-])20[12]\d(?![\w.]\d|-\d)", text))),
     )
@@ -358,25 +357,22 @@ def _is_number(text: str, match: re.Match[str]) -> bool:
     return bool(address or unit or amount)
 
 
-def named_areas(text: str) -> tuple[str, ...]:
-    """Returns the product areas that a text names, in the order of the table."""
+def named_areas(text: str, vocabulary: Vocabulary | None = None) -> tuple[str, ...]:
+    """Returns the product areas that a text names, in the order of the vocabulary."""
     lowered = text.lower()
-    return tuple(area for area, pattern in _AREAS if pattern.search(lowered))
+    return tuple(area for area, pattern in _words(vocabulary).areas if pattern.search(lowered))
 
 
-# Small letters are looked for in small letters: ignoring the case is several times slower.
-_AREAS: Final = tuple((area, re.compile(pattern)) for area, pattern in AREA_NAMES)
-
-
-def named_identifiers(text: str) -> tuple[str, ...]:
+def named_identifiers(text: str, vocabulary: Vocabulary | None = None) -> tuple[str, ...]:
     """Returns the names in a text that are spelled as a program spells them, in order, each once."""
     spans = [match.span() for sign, pattern in _NAMES if sign in text for match in pattern.finditer(text)]
     names: dict[str, None] = {}
+    others = _words(vocabulary).not_identifiers
     end = 0
     # The longest name at a place is the name; what lies inside it is a part of it.
     for start, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
         name = text[start:stop]
-        if start >= end and name.lower() not in _PRODUCT_WORDS:
+        if start >= end and name.lower() not in others:
             names.setdefault(name)
             end = stop
     return tuple(names)
@@ -402,12 +398,9 @@ def precisions(versions: tuple[str, ...]) -> frozenset[str]:
     return frozenset(version_precisions(version)[0] if version_precisions(version) else version for version in versions)
 
 
-def _kfp_versions(text: str) -> list[str]:
-    found = re.finditer(r"\b(?:kfp|pipelines?)(?: sdk)? v?(\d+\.\d+(?:\.\d+)?)", text, re.IGNORECASE)
-    return [match.group(1) for match in found]
-
-
-def _intent(text: str, versions: tuple[str, ...], identifiers: tuple[str, ...]) -> tuple[IntentName, str]:
+def _intent(
+    text: str, versions: tuple[str, ...], identifiers: tuple[str, ...], words: _Words
+) -> tuple[IntentName, str]:
     quoted = _QUOTED.search(text)
     # What stands in quotes is quoted, not asked.
     bare = _QUOTED.sub(" ", text) if quoted else text
@@ -418,7 +411,7 @@ def _intent(text: str, versions: tuple[str, ...], identifiers: tuple[str, ...]) 
     release = _RELEASE_DATE.search(bare)
     if release and not _NOT_A_DATE.search(bare):
         return "release_date", f"asks for a release date ({release.group().strip()!r})"
-    temporal = _TEMPORAL.search(bare)
+    temporal = words.temporal.search(bare)
     if temporal and not _asks_how(bare):
         return "temporal", f"asks what is latest or in an order of time ({temporal.group().strip()!r})"
     if quoted and len(bare.split()) <= 12:
@@ -426,14 +419,14 @@ def _intent(text: str, versions: tuple[str, ...], identifiers: tuple[str, ...]) 
     if error:
         return "exact", f"holds an error string ({error.group().strip()!r})"
     strong = next((name for name in identifiers if _ENV.fullmatch(name) or name.startswith("-")), "")
-    conceptual = _CONCEPTUAL.search(bare)
+    conceptual = words.conceptual.search(bare)
     if conceptual:
         return "conceptual", f"asks how, why or what ({conceptual.group().strip()!r})"
     if strong:
         return "exact", f"names the key {strong}"
     # A kind (`ConfigMap`) is a word of everyday sentences; alone, or among few words, it is what is looked for.
-    words = len(re.findall(r"\w+", bare))
-    key = next((name for name in identifiers if not _PASCAL.fullmatch(name) or words <= MAX_KIND_WORDS), "")
+    length = len(re.findall(r"\w+", bare))
+    key = next((name for name in identifiers if not _PASCAL.fullmatch(name) or length <= MAX_KIND_WORDS), "")
     if key:
         return "exact", f"names the key {key}"
     number = next((version for version in versions if not _API_MAJOR.fullmatch(version)), "")

@@ -27,6 +27,7 @@ from kubeflow_corpus.store.schema import (
     VECTOR_FIELD,
     served_name,
 )
+from kubeflow_corpus.vocabulary import VOCABULARY_KEY, Vocabulary, recorded_vocabulary
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -72,6 +73,11 @@ class Target:
     properties: Mapping[str, Any]
     bm25: bool
     expires: float
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words of the project that its rows are of."""
+        return recorded_vocabulary(str(self.properties.get(VOCABULARY_KEY) or ""))
 
 
 class Reader:

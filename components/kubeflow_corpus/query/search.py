@@ -19,7 +19,7 @@ from kubeflow_corpus.errors import (
 )
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.evidence import EvidenceBuilder
-from kubeflow_corpus.query.filters import FilterValue, expression
+from kubeflow_corpus.query.filters import FilterValue, check_areas, expression
 from kubeflow_corpus.query.fusion import Rows, interleave, merge
 from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.intent import Intent, Question, bm25_text, content_words, precisions, read
@@ -76,8 +76,9 @@ class Engine:
             CorpusError: It could not be answered; `code` says why.
         """
         started = time.perf_counter()
-        question = read(clean_query(request.query))
         target = self.reader.target(request.spec, Deadline(request.timeout))
+        check_areas(request.filters, target.vocabulary)
+        question = read(clean_query(request.query), target.vocabulary)
         if self.preload:
             self.vectors.embedder()
         return _Run(self, request, question, target, started).answer()
@@ -186,7 +187,10 @@ class _Run:
         self._last_lists = lists
         sides = [
             question,
-            *(replace(read(side), areas=question.areas, intent=question.intent, sides=()) for side in question.sides),
+            *(
+                replace(read(side, self._target.vocabulary), areas=question.areas, intent=question.intent, sides=())
+                for side in question.sides
+            ),
         ]
         fusion = request.fusion or self._engine.tuning.fusion
         rankings = [

@@ -30,6 +30,7 @@ from kubeflow_corpus.query.vectors import QueryVectors
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.schema import MAX_WINDOW, keys_filter
 from kubeflow_corpus.tokens import ApproximateCounter
+from kubeflow_corpus.vocabulary import Vocabulary
 
 Result = TypeVar("Result")
 
@@ -151,17 +152,22 @@ class Session:
         )
         return {str(name): str(value) for name, value in target.properties.items()}
 
+    def vocabulary(self, collection: str) -> Vocabulary:
+        """Returns the words of the project that a collection is of."""
+        return self.engine.reader.target(
+            find_collection(collection), Deadline(max(self.timeout, SETUP_TIMEOUT_SECONDS))
+        ).vocabulary
+
     def warm_up(self, collections: Iterable[str]) -> None:
         """Opens what the first search would open; no names are all collections that exist."""
         names = tuple(collections)
         for spec in map(find_collection, names) if names else COLLECTIONS:
             try:
-                self.engine.reader.target(spec, Deadline(max(self.timeout, SETUP_TIMEOUT_SECONDS)))
+                # The rules of the router are compiled by the first question.
+                read("warm up", self.vocabulary(spec.name))
             except CollectionNotFound:
                 if names:
                     raise
-        # The rules of the router are compiled by the first question.
-        read("warm up")
         self.engine.vectors.identity()
         self.engine.vectors.embed(["warm up"], SETUP_TIMEOUT_SECONDS)
 

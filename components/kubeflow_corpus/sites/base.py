@@ -15,6 +15,7 @@ from kubeflow_corpus.records import Document
 from kubeflow_corpus.sites.anchors import Anchors, GithubAnchors
 from kubeflow_corpus.sites.front_matter import FrontMatter, read_front_matter
 from kubeflow_corpus.sites.page_lines import Rewritten, clean_lines
+from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary
 
 # What stays unquoted in the path of an address.
 URL_SAFE: Final = "/-._~!$&'()*+,;=:@"
@@ -67,18 +68,20 @@ class Page:
         site: The site that it belongs to.
         front: The data at its top.
         lines: All of its lines (`page_lines.clean_lines`).
+        vocabulary: The words of the project: shortcodes and components of its own sites are among them.
     """
 
     document: Document
     site: Site
     front: FrontMatter = field(default_factory=FrontMatter)
     lines: Sequence[str] = ()
+    vocabulary: Vocabulary = field(default_factory=default_vocabulary)
 
     @classmethod
-    def read(cls, document: Document) -> Page:
-        """Reads front matter and lines of a document."""
+    def read(cls, document: Document, vocabulary: Vocabulary | None = None) -> Page:
+        """Reads front matter and lines of a document; no vocabulary is the packaged one."""
         lines = clean_lines(document.text)
-        return cls(document, Site.of(document), read_front_matter(lines), lines)
+        return cls(document, Site.of(document), read_front_matter(lines), lines, vocabulary or default_vocabulary())
 
     @property
     def path(self) -> str:

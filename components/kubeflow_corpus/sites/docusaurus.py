@@ -52,7 +52,7 @@ class Docusaurus(SiteGenerator):
 
     def rewrite(self, page: Page) -> Rewritten:
         """Replaces what is MDX."""
-        return rewrite_mdx(page.body, page.site.params)
+        return rewrite_mdx(page.body, page.site.params, dict(page.vocabulary.mdx_components))
 
 
 def page_slug(relative: str, front: FrontMatter) -> str:

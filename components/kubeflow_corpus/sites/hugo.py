@@ -81,7 +81,7 @@ class Hugo(SiteGenerator):
 
     def rewrite(self, page: Page) -> Rewritten:
         """Replaces shortcodes."""
-        return rewrite_shortcodes(page.body, page.site.params)
+        return rewrite_shortcodes(page.body, page.site.params, dict(page.vocabulary.shortcodes))
 
 
 def page_path(relative: str, front: FrontMatter, params: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from kubeflow_corpus.sites.page_lines import Rewritten, label, padded, starts_line, unfenced_runs
@@ -41,7 +42,15 @@ def _tab(attributes: Attributes) -> str:
     return f"{text}:" if text else ""
 
 
-def _api_field(attributes: Attributes) -> str:
+def _nothing(attributes: Attributes) -> str:
+    return ""
+
+
+def _children(attributes: Attributes) -> str:
+    return attributes.get("children", "")
+
+
+def _field(attributes: Attributes) -> str:
     required = "required" if attributes.get("required") == "true" else "optional"
     about = " ".join(attributes.get("description", "").split())
     return f"- `{attributes.get('name', '')}` ({attributes.get('type', '')}, {required})" + (
@@ -68,13 +77,21 @@ def _any_text(attributes: Attributes) -> str:
     )
 
 
-# What stands in for a component's opening tag. Others leave the first of title, label, children, alt and caption;
+# How a vocabulary may say that a component of the site is shown.
+FORMS: Final[dict[str, Callable[[Attributes], str]]] = {
+    "nothing": _nothing,
+    "label": _tab,
+    "text": _children,
+    "field": _field,
+}
+
+# What stands in for the opening tag of the generator's own components and of those of its OpenAPI plugin, beside what
+# the vocabulary says of the site's. Others leave the first of title, label, children, alt and caption;
 # what a component encloses always stays.
 COMPONENTS: Final[dict[str, Callable[[Attributes], str]]] = {
-    "Tabs": lambda attributes: "",
+    "Tabs": _nothing,
     "TabItem": _tab,
-    "ApiField": _api_field,
-    "Heading": lambda attributes: attributes.get("children", ""),
+    "Heading": _children,
     "MethodEndpoint": _endpoint,
     "ParamsDetails": _schema("parameters"),
     "RequestSchema": _schema("body"),
@@ -85,13 +102,17 @@ COMPONENTS: Final[dict[str, Callable[[Attributes], str]]] = {
 LABELS: Final = frozenset({"TabItem", "Heading"})
 
 
-def rewrite_mdx(lines: list[str], params: Mapping[str, Any]) -> Rewritten:
+def rewrite_mdx(
+    lines: list[str], params: Mapping[str, Any], components: Mapping[str, str] = MappingProxyType({})
+) -> Rewritten:
     """Replaces what is MDX in a body by what a reader sees of it, outside code fences.
 
     Args:
         lines: The body.
         params: The site's parameters: the text of components that show a value, by name.
+        components: Components that the site defines, and the form in `FORMS` in which each is shown.
     """
+    known = {**COMPONENTS, **{name: FORMS.get(form, _any_text) for name, form in components.items()}}
     result = Rewritten(list(lines))
     effort = _Effort(_EFFORT * sum(map(len, lines)) + 10_000)
     _admonitions(result)
@@ -101,7 +122,7 @@ def rewrite_mdx(lines: list[str], params: Mapping[str, Any]) -> Rewritten:
         text = "\n".join(result.lines[start:end])
         if "<" in text or "{" in text:
             headed = "\n".join(_HEADING_COMMENT_ID.sub(r"\1{#\2}", line) for line in text.split("\n"))
-            result.lines[start:end] = _markup(headed, params, result.counts, effort).split("\n")
+            result.lines[start:end] = _markup(headed, _Shown(params, known, result.counts), effort).split("\n")
     result.emptied(before, "component")
     return result
 
@@ -149,6 +170,24 @@ def _module_end(result: Rewritten, index: int, end: int) -> int:
     return index
 
 
+class _Shown:
+    """What a reader sees of a component."""
+
+    def __init__(
+        self, params: Mapping[str, Any], known: Mapping[str, Callable[[Attributes], str]], counts: Counter[str]
+    ) -> None:
+        self._params, self._known, self.counts = params, known, counts
+
+    def text(self, name: str, attributes: Attributes) -> str:
+        value = self._params.get(name)
+        if isinstance(value, str | int | float):
+            return str(value)
+        text = self._known.get(name, _any_text)(attributes)
+        if not text and name not in self._known:
+            self.counts[f"component:{name}"] += 1
+        return text
+
+
 class _Effort:
     """Characters that may still be read in search of a closing brace."""
 
@@ -156,7 +195,7 @@ class _Effort:
         self.left = left
 
 
-def _markup(text: str, params: Mapping[str, Any], counts: Counter[str], effort: _Effort) -> str:
+def _markup(text: str, shown: _Shown, effort: _Effort) -> str:
     out: list[str] = []
     at = 0
     spans = _Spans(text)
@@ -174,13 +213,13 @@ def _markup(text: str, params: Mapping[str, Any], counts: Counter[str], effort: 
             stop = text.find("*/}", match.end()) if match.end() <= last_comment_end else -1
             end = stop + 3 if stop >= 0 else match.end()
             out.append("\n" * text.count("\n", match.start(), end) if stop >= 0 else found)
-            counts["mdx_comment"] += stop >= 0
+            shown.counts["mdx_comment"] += stop >= 0
         elif found[0] == "{":
             string = _STRING.match(text, match.start())
             end = string.end() if string is not None else match.end()
             out.append(padded(string.group(2), string.group()) if string is not None else found)
         else:
-            end = _tag(text, match.start(), params, counts, effort, out)
+            end = _tag(text, match.start(), shown, effort, out)
         at = end
     out.append(text[at:])
     return "".join(out)
@@ -207,9 +246,7 @@ class _Spans:
         return after if broken else closing + length
 
 
-def _tag(
-    text: str, start: int, params: Mapping[str, Any], counts: Counter[str], effort: _Effort, out: list[str]
-) -> int:
+def _tag(text: str, start: int, shown: _Shown, effort: _Effort, out: list[str]) -> int:
     tag = _read_tag(text, start, effort)
     if tag is None:
         out.append("<")
@@ -217,9 +254,9 @@ def _tag(
     name, closing, attributes, end, braces = tag
     original = text[start:end]
     if not name or name[0].isupper() or "." in name:
-        shown = "" if closing or not name else _shown(name, attributes, params, counts)
-        labelled = shown and name in LABELS and starts_line(text, start)
-        out.append(padded(label(shown) if labelled else shown, original))
+        visible = "" if closing or not name else shown.text(name, attributes)
+        labelled = visible and name in LABELS and starts_line(text, start)
+        out.append(padded(label(visible) if labelled else visible, original))
     elif braces:
         kept = "".join(f' {key}="{value}"' for key, value in attributes.items() if '"' not in value and key != "style")
         hidden = ' style="display:none"' if "none" in attributes.get("style", "") else ""
@@ -227,16 +264,6 @@ def _tag(
     else:
         out.append(original)
     return end
-
-
-def _shown(name: str, attributes: Attributes, params: Mapping[str, Any], counts: Counter[str]) -> str:
-    value = params.get(name)
-    if isinstance(value, str | int | float):
-        return str(value)
-    text = COMPONENTS.get(name, _any_text)(attributes)
-    if not text and name not in COMPONENTS:
-        counts[f"component:{name}"] += 1
-    return text
 
 
 def _read_tag(text: str, start: int, effort: _Effort) -> tuple[str, bool, dict[str, str], int, bool] | None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from kubeflow_corpus.sites.page_lines import Rewritten, blank_start, padded, starts_line
@@ -16,6 +17,7 @@ _OPEN: Final = re.compile(r"\{\{([<%])")
 # A tab with a language encloses code: longer than what code is likely to hold.
 CODE_FENCE: Final = "`" * 5
 _NAME: Final = re.compile(r"\s*+(/?)\s*+([A-Za-z][\w./-]*)")
+_PLACE: Final = re.compile(r"\{([\w-]+)\|([^{}]*)\}")
 # A quote that nothing closes reaches to the end: it would be looked for again from each escaped one behind it.
 _ARGUMENT: Final = re.compile(r'(?:([\w-]++)\s*+=\s*+)?(?:"((?:[^"\\]|\\(?s:.)?)*+)(?:"|\Z)|`([^`]*+)`|([^\s"`=]++))')
 
@@ -35,12 +37,15 @@ def _labelled(arguments: Mapping[str, str]) -> str:
 
 
 def _sentence(text: str) -> Callable[[Mapping[str, str]], str]:
-    return lambda arguments: text.format(feature=arguments.get("feature_name") or "This feature")
+    """Shows a text in which ``{argument|text}`` is an argument, or the text without it."""
+    return lambda arguments: _PLACE.sub(lambda place: arguments.get(place[1]) or place[2], text)
 
 
-# What stands in for the opening tag (or the only one). A shortcode that is not listed resolves to a parameter of the
+# What stands in for the opening tag (or the only one), beside the shortcodes that the vocabulary says the site
+# defines. A shortcode that is not listed resolves to a parameter of the
 # site of the same name, and where the site gives none it is dropped; what it encloses always stays.
-OPENING: Final[dict[str, Callable[[Mapping[str, str]], str]]] = {
+Opening = Mapping[str, Callable[[Mapping[str, str]], str]]
+OPENING: Final[Opening] = {
     "alert": _titled,
     "pageinfo": lambda arguments: "",
     "note": _sentence("**Note:**"),
@@ -56,12 +61,6 @@ OPENING: Final[dict[str, Callable[[Mapping[str, str]], str]]] = {
     "youtube": _labelled,
     "figure": _labelled,
     "imgproc": _labelled,
-    "needs-update": _sentence("This page needs updating: it does not work for the current version."),
-    "oss-be-unsupported": _sentence(
-        "**Not yet supported:** {feature} is not yet supported by the KFP orchestration backend, but may be "
-        "supported by other orchestration backends."
-    ),
-    "kf-version-notice": lambda arguments: "",
 }
 # The parameter of the site that a shortcode with an argument asks for.
 PARAMETER_NAMES: Final = frozenset({"param", "params", "site-param"})
@@ -78,7 +77,9 @@ class _Tag:
     arguments: dict[str, str]
 
 
-def rewrite_shortcodes(lines: list[str], params: Mapping[str, Any]) -> Rewritten:
+def rewrite_shortcodes(
+    lines: list[str], params: Mapping[str, Any], sentences: Mapping[str, str] = MappingProxyType({})
+) -> Rewritten:
     """Replaces every shortcode of a body by what a reader sees of it.
 
     Hugo reads shortcodes before Markdown, so those inside code fences are replaced too; ``{{</* x */>}}`` is how a
@@ -87,7 +88,9 @@ def rewrite_shortcodes(lines: list[str], params: Mapping[str, Any]) -> Rewritten
     Args:
         lines: The body.
         params: The site's parameters, by name or dotted path.
+        sentences: Shortcodes that the site defines, and the text that each shows.
     """
+    opening = {**OPENING, **{name: _sentence(text) for name, text in sentences.items()}}
     text = "\n".join(lines)
     result = Rewritten(lines)
     if "{{<" not in text and "{{%" not in text:
@@ -111,14 +114,16 @@ def rewrite_shortcodes(lines: list[str], params: Mapping[str, Any]) -> Rewritten
             result.counts[f"shortcode:{tag.name}"] += 1
             out.append(padded("", original))
         else:
-            out.append(padded(_replacement(tag, original, params, coded, result.counts), original))
+            out.append(padded(_replacement(tag, original, params, opening, coded, result.counts), original))
     out.append(text[at:])
     result.lines = "".join(out).split("\n")
     result.emptied(lines, "shortcode")
     return result
 
 
-def _replacement(tag: _Tag, original: str, params: Mapping[str, Any], coded: set[str], counts: Counter[str]) -> str:
+def _replacement(
+    tag: _Tag, original: str, params: Mapping[str, Any], opening: Opening, coded: set[str], counts: Counter[str]
+) -> str:
     if not tag.name:
         return original.replace("/*", "", 1).replace("*/", "", 1)
     if tag.closing:
@@ -128,8 +133,8 @@ def _replacement(tag: _Tag, original: str, params: Mapping[str, Any], coded: set
     if tag.arguments.get("codelang") and tag.name.endswith("tab"):
         coded.add(tag.name)
         return f"{CODE_FENCE}{tag.arguments['codelang']} {tag.arguments.get('name', '')}".rstrip()
-    stands_in = _stand_in(tag.name, tag.arguments, params)
-    if not stands_in and tag.name not in OPENING:
+    stands_in = _stand_in(tag.name, tag.arguments, params, opening)
+    if not stands_in and tag.name not in opening:
         counts[f"shortcode:{tag.name}"] += 1
     return stands_in
 
@@ -162,12 +167,12 @@ def _with_stray_braces(text: str, start: int, end: int) -> tuple[int, int]:
     return (start - opened, end + (after == "}" and text[end : end + 1] == "}")) if alone else (start, end)
 
 
-def _stand_in(name: str, arguments: Mapping[str, str], params: Mapping[str, Any]) -> str:
+def _stand_in(name: str, arguments: Mapping[str, str], params: Mapping[str, Any], opening: Opening) -> str:
     wanted = arguments.get("0", "") if name in PARAMETER_NAMES else name
     value = _lookup(params, wanted)
     if value:
         return value
-    build = OPENING.get(name)
+    build = opening.get(name)
     return build(arguments) if build is not None else ""
 
 

@@ -1,6 +1,8 @@
 """The catalogue: which sources are indexed, from where, and what is known about their paths.
 
-``sources:`` is a list of entries. Every mistake is a `CatalogueError` with file and line.
+``sources:`` is a list of entries. ``vocabulary:`` may name the file with the words of the project that the sources are
+of, relative to the catalogue (see `vocabulary_file`); without it the packaged vocabulary of Kubeflow counts. Every
+mistake is a `CatalogueError` with file and line.
 
 ============== ============ =======================================================================================
 key            types        meaning
@@ -24,11 +26,10 @@ A plain ``http`` URL is accepted for loopback addresses only: over it, anybody o
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, cast
 from urllib.parse import unquote, urlsplit
@@ -38,7 +39,10 @@ from kubeflow_corpus.errors import CatalogueError
 from kubeflow_corpus.sites.base import Site
 from kubeflow_corpus.sites.registry import GENERATORS, generator_named
 from kubeflow_corpus.sources.globs import check_glob, compile_glob, matches_any
-from kubeflow_corpus.terms import PRE_RELEASE, PRODUCT_AREAS, RELEASE_NUMBER, version_precisions
+from kubeflow_corpus.sources.vocabulary_file import load_vocabulary
+from kubeflow_corpus.sources.yaml_file import YamlFile, did_you_mean, line_of
+from kubeflow_corpus.terms import PRE_RELEASE, RELEASE_NUMBER, version_precisions
+from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary
 
 SourceKind = Literal["docs", "issue", "code"]
 
@@ -48,11 +52,11 @@ _FILES: Final = (*_COMMON, "url", "ref", "include", "exclude")
 KEYS: Final[dict[str, tuple[str, ...]]] = {"docs": (*_FILES, "site"), "code": _FILES, "issue": _COMMON}
 REQUIRED: Final[dict[str, tuple[str, ...]]] = {"docs": ("name", "type", "repo", "site")}
 _REQUIRED_ALWAYS: Final = ("name", "type", "repo")
+_ROOT_KEYS: Final = ("vocabulary", "sources")
 _SITE_KEYS: Final = ("generator", "root", "base_url", "params")
 DEFAULT_INCLUDE: Final[dict[str, tuple[str, ...]]] = {
     "code": ("**/*.{go,py,ts,tsx,js,jsx,sh,proto,yaml,yml}", "**/Dockerfile", "**/*.Dockerfile", "**/Dockerfile.*"),
 }
-_MAX_BYTES: Final = 1 << 20
 _MAX_PARAMS: Final = 1000
 _MAX_PARAM_DEPTH: Final = 8
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -87,6 +91,7 @@ class Source:
         product_area: Path rules; the first that matches decides.
         version: Path rules; the first that matches decides. Values are as people write them.
         site: For docs only.
+        labels: For issues only: label and the product that it names, of the vocabulary.
     """
 
     name: str
@@ -99,6 +104,7 @@ class Source:
     product_area: tuple[PathRule, ...] = ()
     version: tuple[PathRule, ...] = ()
     site: Site | None = None
+    labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def local_path(self) -> Path | None:
@@ -128,10 +134,12 @@ class Catalogue:
     Attributes:
         path: The file that was read.
         sources: Its entries.
+        vocabulary: The words of the project that they are of.
     """
 
     path: Path
     sources: tuple[Source, ...]
+    vocabulary: Vocabulary = field(default_factory=default_vocabulary)
 
     def select(self, source_type: str = "", names: Iterable[str] = ()) -> tuple[Source, ...]:
         """Returns the sources of a type, or those of them that are named.
@@ -158,7 +166,7 @@ class Catalogue:
         )
         raise CatalogueError(
             f"{self.path}: {problem}",
-            remedy=_did_you_mean(name, known, "Sources"),
+            remedy=did_you_mean(name, known, "Sources"),
             path=str(self.path),
             line=0,
             source=name,
@@ -243,69 +251,39 @@ def _first_match(rules: tuple[PathRule, ...], path: str) -> tuple[str, ...]:
     return next((rule.values for rule in rules if compile_glob(rule.glob).fullmatch(path)), ())
 
 
-def _did_you_mean(word: str, known: Sequence[str], label: str) -> str:
-    near = difflib.get_close_matches(word, known, n=3, cutoff=0.6)
-    if near:
-        return f"Did you mean {' or '.join(near)}?"
-    return f"{label}: {', '.join(known)}" if known else f"{label}: none"
-
-
-class _Reader:
-    """Reads one file; keeps its path for the errors."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
+class _Reader(YamlFile):
+    """Reads one catalogue."""
 
     def catalogue(self) -> Catalogue:
-        root = self._mapping(self._load(), "the catalogue", 1)
-        self._known_keys(root, ("sources",), "the catalogue")
+        root = self.mapping(self.load(), "the catalogue", 1)
+        self.known_keys(root, _ROOT_KEYS, "the catalogue")
         if "sources" not in root:
-            self._fail(1, "it has no key 'sources'", "Add 'sources:' with a list of entries")
-        entries = self._sequence(root["sources"], "sources", _line(root, "sources"))
+            self.fail(1, "it has no key 'sources'", "Add 'sources:' with a list of entries")
+        self._vocabulary = (
+            load_vocabulary(self.path.parent / self.text(root, "vocabulary"))
+            if "vocabulary" in root
+            else default_vocabulary()
+        )
+        entries = self.sequence(root["sources"], "sources", line_of(root, "sources"))
         sources: list[Source] = []
         for index, entry in enumerate(entries):
-            sources.append(self._source(entry, _line(entries, index), sources))
-        return Catalogue(self._path, tuple(sources))
-
-    def _load(self) -> Any:
-        from ruamel.yaml import YAML
-        from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-        try:
-            with self._path.open("rb") as file:
-                data = file.read(_MAX_BYTES + 1)
-        except OSError as error:
-            self._fail(
-                0, f"it cannot be read ({error.strerror})", "Name a readable YAML file, or none for the packaged one"
-            )
-        if len(data) > _MAX_BYTES:
-            self._fail(0, f"it is larger than {_MAX_BYTES} bytes", "Split it")
-        try:
-            return YAML(typ="rt").load(data.decode("utf-8-sig"))
-        except MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            problem = " ".join(str(error.problem or error.context or "it does not parse").split())
-            self._fail(mark.line + 1 if mark else 0, f"it is no valid YAML: {problem}", "Correct the syntax")
-        except (YAMLError, ValueError, RecursionError) as error:
-            first = str(error).strip().splitlines()[:1]
-            self._fail(0, f"it is no valid YAML: {first[0] if first else 'it does not parse'}", "Correct the syntax")
+            sources.append(self._source(entry, line_of(entries, index), sources))
+        return Catalogue(self.path, tuple(sources), self._vocabulary)
 
     def _source(self, entry: Any, line: int, before: Sequence[Source]) -> Source:
-        mapping = self._mapping(entry, "a source", line)
+        mapping = self.mapping(entry, "a source", line)
         known = tuple(dict.fromkeys(key for keys in KEYS.values() for key in keys))
-        self._known_keys(mapping, known, "a source")
+        self.known_keys(mapping, known, "a source")
         for key in _REQUIRED_ALWAYS:
-            self._require(mapping, key, line)
-        kind = self._choice(mapping, "type", tuple(KEYS))
+            self.require(mapping, key, line)
+        kind = self.choice(mapping, "type", tuple(KEYS))
         name = self._name(mapping, before)
-        self._known_keys(mapping, KEYS[kind], f"a source of type {kind}")
+        self.known_keys(mapping, KEYS[kind], f"a source of type {kind}")
         for key in REQUIRED.get(kind, ()):
-            self._require(mapping, key, line)
-        repo = self._text(mapping, "repo")
+            self.require(mapping, key, line)
+        repo = self.text(mapping, "repo")
         if not _REPO.fullmatch(repo):
-            self._fail(
-                _line(mapping, "repo"), f"repo {repo!r} is not owner/name", "Write it as on GitHub: kubeflow/website"
-            )
+            self.fail(line_of(mapping, "repo"), f"repo {repo!r} is not owner/name", "Write it as on GitHub: owner/name")
         site = self._site(mapping) if "site" in mapping else None
         pages = generator_named(site.generator).page_patterns if site is not None else ()
         return Source(
@@ -319,93 +297,95 @@ class _Reader:
             product_area=self._rules(mapping, "product_area", self._area),
             version=self._rules(mapping, "version", self._version),
             site=site,
+            labels=self._vocabulary.labels if kind == "issue" else (),
         )
 
     def _name(self, mapping: Mapping[str, Any], before: Sequence[Source]) -> str:
-        name, line = self._text(mapping, "name"), _line(mapping, "name")
+        name, line = self.text(mapping, "name"), line_of(mapping, "name")
         if not _NAME.fullmatch(name):
             remedy = "Use at most 63 lower-case letters, digits and inner hyphens"
-            self._fail(line, f"{name!r} is no name for a source", remedy)
+            self.fail(line, f"{name!r} is no name for a source", remedy)
         if name == MANUAL_SOURCE:
-            self._fail(line, f"the name {name!r} is reserved", "Choose another name")
+            self.fail(line, f"the name {name!r} is reserved", "Choose another name")
         if any(source.name == name for source in before):
-            self._fail(line, f"there is already a source {name!r}", "Give every source its own name")
+            self.fail(line, f"there is already a source {name!r}", "Give every source its own name")
         return name
 
     def _url(self, mapping: Mapping[str, Any], repo: str) -> str:
         if "url" not in mapping:
             return f"https://github.com/{repo}"
-        url = self._text(mapping, "url")
+        url = self.text(mapping, "url")
         problem, remedy = refused_url(url)
         if problem:
-            self._fail(_line(mapping, "url"), f"the url of a source is refused: {problem}", remedy)
+            self.fail(line_of(mapping, "url"), f"the url of a source is refused: {problem}", remedy)
         if url.startswith("file://"):
             return str(Path(unquote(urlsplit(url).path)))
-        return url if "://" in url else str((self._path.parent / url).resolve())
+        return url if "://" in url else str((self.path.parent / url).resolve())
 
     def _ref(self, mapping: Mapping[str, Any]) -> str:
-        ref = self._text(mapping, "ref") if "ref" in mapping else "HEAD"
+        ref = self.text(mapping, "ref") if "ref" in mapping else "HEAD"
         if refused_ref(ref):
-            self._fail(_line(mapping, "ref"), f"{ref!r} is no ref", "Name a branch, a tag or a commit")
+            self.fail(line_of(mapping, "ref"), f"{ref!r} is no ref", "Name a branch, a tag or a commit")
         return ref
 
     def _globs(self, mapping: Mapping[str, Any], key: str) -> tuple[str, ...]:
         if key not in mapping:
             return ()
-        items = self._sequence(mapping[key], key, _line(mapping, key))
-        return tuple(self._glob(item, _line(items, index)) for index, item in enumerate(items))
+        items = self.sequence(mapping[key], key, line_of(mapping, key))
+        return tuple(self._glob(item, line_of(items, index)) for index, item in enumerate(items))
 
     def _glob(self, value: Any, line: int) -> str:
-        glob = self._plain_text(value, "a pattern", line)
+        glob = self.plain_text(value, "a pattern", line)
         if problem := check_glob(glob):
-            self._fail(line, f"the pattern {glob!r} is refused: {problem}", "See 'Path patterns' in the README")
+            self.fail(line, f"the pattern {glob!r} is refused: {problem}", "See 'Path patterns' in the README")
         return glob
 
     def _rules(self, mapping: Mapping[str, Any], key: str, check: Callable[[Any, int], str]) -> tuple[PathRule, ...]:
         if key not in mapping:
             return ()
-        value, line = mapping[key], _line(mapping, key)
+        value, line = mapping[key], line_of(mapping, key)
         if not isinstance(value, Mapping):
             return (PathRule("**", self._values(value, line, check)),)
         return tuple(
-            PathRule(self._glob(glob, _line(value, glob)), self._values(value[glob], _line(value, glob), check))
+            PathRule(self._glob(glob, line_of(value, glob)), self._values(value[glob], line_of(value, glob), check))
             for glob in value
         )
 
     def _values(self, value: Any, line: int, check: Callable[[Any, int], str]) -> tuple[str, ...]:
         if isinstance(value, list):
-            return tuple(check(item, _line(value, index)) for index, item in enumerate(value))
+            return tuple(check(item, line_of(value, index)) for index, item in enumerate(value))
         return (check(value, line),)
 
     def _area(self, value: Any, line: int) -> str:
-        area = self._plain_text(value, "a product area", line)
-        if area not in PRODUCT_AREAS:
-            self._fail(line, f"there is no product area {area!r}", _did_you_mean(area, PRODUCT_AREAS, "Known areas"))
+        area = self.plain_text(value, "a product area", line)
+        known = self._vocabulary.areas
+        if area not in known:
+            self.fail(line, f"there is no product area {area!r}", did_you_mean(area, known, "Known areas"))
         return area
 
     def _version(self, value: Any, line: int) -> str:
-        version = self._plain_text(value, "a version", line)
+        version = self.plain_text(value, "a version", line)
         if not version_precisions(version):
-            self._fail(line, f"{version!r} is no version", 'Write "1.10", "26.03.1", v0.15.0 or v2')
+            self.fail(line, f"{version!r} is no version", 'Write "1.10", "26.03.1", v0.15.0 or v2')
         return version
 
     def _site(self, mapping: Mapping[str, Any]) -> Site:
-        line = _line(mapping, "site")
-        site = self._mapping(mapping["site"], "site", line)
-        self._known_keys(site, _SITE_KEYS, "site")
+        line = line_of(mapping, "site")
+        site = self.mapping(mapping["site"], "site", line)
+        self.known_keys(site, _SITE_KEYS, "site")
         for key in ("generator", "base_url"):
-            self._require(site, key, line)
-        generator = self._choice(site, "generator", tuple(GENERATORS))
+            self.require(site, key, line)
+        generator = self.choice(site, "generator", tuple(GENERATORS))
         return Site(generator, self._root(site), self._base_url(site), self._params(site))
 
     def _root(self, site: Mapping[str, Any]) -> str:
-        root = self._text(site, "root") if site.get("root", "") != "" else ""
+        root = self.text(site, "root") if site.get("root", "") != "" else ""
         if root and (check_glob(root) or any(character in root for character in "*?[{")):
-            self._fail(_line(site, "root"), f"root {root!r} is no folder of the tree", "Write it as in content/en")
+            self.fail(line_of(site, "root"), f"root {root!r} is no folder of the tree", "Write it as in content/en")
         return root
 
     def _base_url(self, site: Mapping[str, Any]) -> str:
-        url, line = self._text(site, "base_url"), _line(site, "base_url")
+        url, line = self.text(site, "base_url"), line_of(site, "base_url")
         try:
             parts = urlsplit(url)
             good = (
@@ -416,7 +396,7 @@ class _Reader:
         except ValueError:
             good = False
         if not good or re.search(r"[\x00-\x20]", url):
-            self._fail(
+            self.fail(
                 line, "base_url is no http(s) address", "Write the address of the root folder, https://host/path/"
             )
         return url.rstrip("/") + "/"
@@ -424,17 +404,17 @@ class _Reader:
     def _params(self, site: Mapping[str, Any]) -> dict[str, Any]:
         if "params" not in site:
             return {}
-        line = _line(site, "params")
+        line = line_of(site, "params")
         budget = [_MAX_PARAMS]
         return {
             str(key): self._param(value, line, _MAX_PARAM_DEPTH, budget)
-            for key, value in self._mapping(site["params"], "params", line).items()
+            for key, value in self.mapping(site["params"], "params", line).items()
         }
 
     def _param(self, value: Any, line: int, depth: int, budget: list[int]) -> Any:
         budget[0] -= 1
         if depth == 0 or budget[0] < 0:
-            self._fail(line, "params are too many or nested too deeply", f"Keep them under {_MAX_PARAMS} values")
+            self.fail(line, "params are too many or nested too deeply", f"Keep them under {_MAX_PARAMS} values")
         if isinstance(value, Mapping):
             return {str(key): self._param(item, line, depth - 1, budget) for key, item in value.items()}
         if isinstance(value, list):
@@ -442,70 +422,3 @@ class _Reader:
         if isinstance(value, bool):
             return bool(value)
         return int(value) if isinstance(value, int) else float(value) if isinstance(value, float) else str(value)
-
-    def _mapping(self, value: Any, what: str, line: int) -> Mapping[str, Any]:
-        if not isinstance(value, Mapping):
-            self._fail(line, f"{what} is {_kind(value)}, not a mapping", "Write 'key: value' lines")
-        return value
-
-    def _sequence(self, value: Any, what: str, line: int) -> Sequence[Any]:
-        if not isinstance(value, list):
-            self._fail(line, f"{what} is {_kind(value)}, not a list", "Write one '- item' line for each")
-        return value
-
-    def _text(self, mapping: Mapping[str, Any], key: str) -> str:
-        return self._plain_text(mapping[key], key, _line(mapping, key))
-
-    def _plain_text(self, value: Any, what: str, line: int) -> str:
-        if isinstance(value, bool | int | float) or value is None:
-            self._fail(line, f"{what} is {_kind(value)}, not text", "Put it in quotes")
-        if not isinstance(value, str):
-            self._fail(line, f"{what} is {_kind(value)}, not text", "Write plain text, in quotes where in doubt")
-        if not value:
-            self._fail(line, f"{what} is empty", "Give it a value or leave the key out")
-        return str(value)
-
-    def _choice(self, mapping: Mapping[str, Any], key: str, known: Sequence[str]) -> str:
-        value = self._text(mapping, key)
-        if value not in known:
-            self._fail(_line(mapping, key), f"there is no {key} {value!r}", _did_you_mean(value, known, "Known"))
-        return value
-
-    def _require(self, mapping: Mapping[str, Any], key: str, line: int) -> None:
-        if key not in mapping:
-            name = mapping.get("name")
-            self._fail(line, f"{f'source {name!r}' if name else 'the entry'} has no key {key!r}", f"Add '{key}:' to it")
-
-    def _known_keys(self, mapping: Mapping[str, Any], known: Sequence[str], what: str) -> None:
-        for key in mapping:
-            if key not in known:
-                remedy = _did_you_mean(str(key), known, "Known keys")
-                self._fail(_line(mapping, key), f"{what} has no key {str(key)!r}", remedy)
-
-    def _fail(self, line: int, problem: str, remedy: str) -> NoReturn:
-        where = f"{self._path}:{line}" if line else str(self._path)
-        raise CatalogueError(f"{where}: {problem}", remedy=remedy, path=str(self._path), line=line)
-
-
-def _line(container: Any, key: Any) -> int:
-    """Returns the line of a key or item, from 1; of the container itself where a merge brought the key in."""
-    marks = container.lc
-    try:
-        found = marks.item(key) if isinstance(container, list) else marks.key(key)
-    except KeyError:
-        found = None
-    return int(found[0] if found else marks.line) + 1
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "empty"
-    if isinstance(value, Mapping):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, str):
-        return "text"
-    return "a number" if isinstance(value, int | float) else f"a {type(value).__name__}"

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from kubeflow_corpus.chunking.manifests.crds import collect_context, owner_of
 from kubeflow_corpus.records import Chunk
+from kubeflow_corpus.vocabulary import default_vocabulary
 
 from tests.chunking.code_samples import cut, sample, sample_context
 
@@ -102,8 +103,8 @@ def test_a_crd_that_its_repository_marks_as_generated_is_kept() -> None:
 
 
 def test_a_copy_gives_way_where_the_collection_holds_the_repository_that_owns_the_crd() -> None:
-    assert owner_of("inferenceservices.serving.kserve.io") == "kserve/kserve"
-    assert owner_of("experiments.kubeflow.org") == "kubeflow/katib"
+    assert owner_of("inferenceservices.serving.kserve.io", default_vocabulary()) == "kserve/kserve"
+    assert owner_of("experiments.kubeflow.org", default_vocabulary()) == "kubeflow/katib"
     item = sample(FULL)
     text = item.text.replace("widgets.kubeflow.org", "serving.kserve.io")
     item = replace(item, text=text, repo="kubeflow/manifests")

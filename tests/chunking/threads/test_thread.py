@@ -18,6 +18,7 @@ from kubeflow_corpus.collections import ISSUES
 from kubeflow_corpus.records import Chunk, Chunked, Document
 from kubeflow_corpus.store.rows import to_row
 from kubeflow_corpus.tokens import wordpiece_counter
+from kubeflow_corpus.vocabulary import default_vocabulary
 
 from tests.servers.sample_threads import labels, sample_documents
 
@@ -81,7 +82,7 @@ def reasons(chunked: Chunked) -> set[str]:
 
 
 def cleaned(given: Document) -> Thread:
-    thread = read_thread(given.text)
+    thread = read_thread(given.text, default_vocabulary())
     clean(thread)
     return thread
 
@@ -238,8 +239,8 @@ def test_versions_in_logs_and_by_others_are_not_the_threads_versions() -> None:
         ("- OS (e.g. from `/etc/os-release`):", "empty_heading"),
         ("_No response_", "unanswered"),
         ("- [x] I have searched the existing issues", "checklist"),
-        ("Impacted by this bug? Give it a 👍. We prioritise the issues with the most 👍.", "impact_line"),
-        ("Love this idea? Give it a 👍.", "impact_line"),
+        ("Impacted by this bug? Give it a 👍. We prioritise the issues with the most 👍.", "boilerplate"),
+        ("Love this idea? Give it a 👍.", "boilerplate"),
         ("/kind bug", "slash_command"),
         ("/assign @somebody", "slash_command"),
         ("---", "rule"),
@@ -450,7 +451,7 @@ def test_any_thread_gives_rows_within_limits_that_account_for_every_line(
 
     chunked = chunk(given, budget)
 
-    count = len(read_thread(given.text).lines)
+    count = len(read_thread(given.text, default_vocabulary()).lines)
     held = {line for start, end in rows_and_removed(chunked) for line in range(start, end + 1)}
     assert held == set(range(1, count + 1))
     spans = sorted((row.start_line, row.end_line) for row in chunked.chunks)

@@ -32,7 +32,8 @@ from tests.servers.github import SECONDARY_MESSAGE, START, Comment, Fault, Githu
 
 REPO = "kubeflow/pipelines"
 TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
-SOURCE = Source("kfp-issues", "issue", REPO, "", product_area=(PathRule("**", ("pipelines",)),))
+LABELS = (("area/katib", "katib"),)
+SOURCE = Source("kfp-issues", "issue", REPO, "", product_area=(PathRule("**", ("pipelines",)),), labels=LABELS)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from kubeflow_corpus.sites.base import Page, SiteGenerator, page_address
 from kubeflow_corpus.sites.front_matter import FrontMatter
 from kubeflow_corpus.sites.registry import generator_named
 from kubeflow_corpus.text_lines import is_blank
+from kubeflow_corpus.vocabulary import Vocabulary
 
 _MAX_ID_BYTES: Final = common_limit("unit_id")
 _MAX_URL_BYTES: Final = common_limit("citation_url")
@@ -47,15 +48,16 @@ class _Shared:
     releases: Releases
 
 
-def chunk(document: Document, budget: Budget) -> Chunked:
+def chunk(document: Document, budget: Budget, vocabulary: Vocabulary | None = None) -> Chunked:
     """Cuts a documentation page into rows.
 
     Args:
         document: A Markdown or MDX page; its metadata may hold ``site`` (`sites.base.Site`) and ``inherited`` (front
             matter that other pages set for it).
         budget: What the model reads.
+        vocabulary: The words of the project; None is the packaged one.
     """
-    page = Page.read(document)
+    page = Page.read(document, vocabulary)
     if all(map(is_blank, page.lines)):
         return skip_document(document, "empty")
     generator = generator_named(page.site.generator)
@@ -102,7 +104,7 @@ def _shared(page: Page, generator: SiteGenerator, title: str, sections: Sequence
         page_address(generator, page),
         generator.title_has_anchor,
         page_versions(page),
-        read_releases(page.document.path, title, sections),
+        read_releases(page.document.path, title, sections, page.vocabulary),
     )
 
 

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Final
 
 from kubeflow_corpus.chunking.docs.sections import Section
 from kubeflow_corpus.sites.base import Page
 from kubeflow_corpus.terms import RELEASE_NUMBER, release_in_text, version_precisions
+from kubeflow_corpus.vocabulary import Vocabulary, either
 
 # A page is about releases where its path looks like one of these and its title, file or headings name a version.
 RELEASE_PATHS: Final = (
@@ -26,28 +28,6 @@ RELEASE_PATHS: Final = (
 DOCS: Final = "docs"
 RELEASE_NOTES: Final = "release_notes"
 
-# A product that a release lists, by the name that its component table gives it.
-LISTED_PRODUCTS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
-    (area, re.compile(pattern, re.IGNORECASE))
-    for area, pattern in (
-        ("pipelines", r"\b(?:kubeflow )?pipelines\b"),
-        ("katib", r"\bkatib\b"),
-        ("kserve", r"\bkserve\b|\bkfserving\b"),
-        ("trainer", r"\btrainer\b"),
-        (
-            "training-operator",
-            r"\btraining operator\b|\b(?:tf|tensorflow|pytorch|mpi|mxnet|xgboost)[ -]?operator\b|\btf job\b",
-        ),
-        ("notebooks", r"\bnotebooks?\b|\bjupyter\b|\btensorboards?\b|\bvolumes web app\b|\bpoddefaults\b"),
-        ("workspaces", r"\bworkspaces?\b"),
-        ("spark", r"\bspark\b"),
-        ("model-registry", r"\bmodel registry\b|\bkubeflow hub\b"),
-        ("dashboard", r"\bcentral ?dashboard\b|\bprofile controller\b|\baccess management\b"),
-        ("sdk", r"\b(?:kubeflow|python) sdk\b"),
-        ("feast", r"\bfeast\b|\bfeature store\b"),
-        ("manifests", r"\bmanifests\b"),
-    )
-)
 _VERSION: Final = release_in_text("", r"\w", re.IGNORECASE)
 _DATE_LABEL: Final = re.compile(
     r"release[ -]date\W{1,20}([^\n|]{4,40})|\breleased (?:on )?([^\n|]{4,40})", re.IGNORECASE
@@ -59,9 +39,9 @@ _WORD_DATE: Final = re.compile(
 
 
 # A folder that is a version: legacy-v1, v2, version-0.15.
-_VERSION_FOLDER: Final = re.compile(
-    rf"^(?:(?:legacy|kfp|sdk)-)?(v\d+)$|^(?:version-|v)({RELEASE_NUMBER})$", re.IGNORECASE
-)
+_VERSION_FOLDER: Final = re.compile(rf"(?:([\w.-]+)-)?(v\d+)|(?:version-|v)({RELEASE_NUMBER})", re.IGNORECASE)
+# What may stand before the version, beside what the vocabulary lists.
+_FOLDER_PREFIXES: Final = ("", "legacy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +71,19 @@ class Releases:
         return self.version, self.dates.get("", "")
 
 
-def read_releases(path: str, title: str, sections: Sequence[Section]) -> Releases:
+def read_releases(path: str, title: str, sections: Sequence[Section], vocabulary: Vocabulary) -> Releases:
     """Reads what a page says about releases.
 
     Args:
         path: Path in the repository.
         title: The page's title.
         sections: Its sections, before tiny ones are joined.
+        vocabulary: Says how a release names its products.
     """
     if not any(fnmatchcase(path.lower(), pattern) for pattern in RELEASE_PATHS):
         return Releases()
     stem = path.rsplit("/", 1)[-1].rsplit(".", 1)[0]
-    version = named_version(title) or named_version(stem.replace("_", " ").replace("kubeflow-", "kubeflow "))
+    version = named_version(title) or named_version(stem.replace("_", " "))
     if not version and not any(named_version(heading) for section in sections for heading in section.path):
         return Releases()
     dates: dict[str, str] = {}
@@ -114,19 +95,26 @@ def read_releases(path: str, title: str, sections: Sequence[Section]) -> Release
     listed = "\n".join(
         block.text for section in sections for block in section.blocks if block.kind in ("table", "list")
     )
-    areas = tuple(area for area, pattern in LISTED_PRODUCTS if pattern.search(listed))
+    areas = tuple(area for area, pattern in _listed_products(vocabulary) if pattern.search(listed))
     return Releases(RELEASE_NOTES, version, areas, dates)
+
+
+@lru_cache(maxsize=8)
+def _listed_products(vocabulary: Vocabulary) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    listed = (product for product in vocabulary.products if product.listed)
+    return tuple((product.name, re.compile(either(product.listed), re.IGNORECASE)) for product in listed)
 
 
 def page_versions(page: Page) -> tuple[str, ...]:
     """Returns the versions of a whole page: the catalogue's, its front matter's and its folder's."""
+    prefixes = {*_FOLDER_PREFIXES, *page.vocabulary.version_folders}
     listed = [str(version) for version in page.document.metadata.get("version") or ()]
     own = page.front.data.get("version")
     listed += [str(item) for item in own] if isinstance(own, list) else [page.front.text("version")]
     for folder in posixpath.dirname(page.document.path).split("/"):
-        match = _VERSION_FOLDER.match(folder)
-        if match is not None:
-            listed.append(match.group(1) or match.group(2))
+        match = _VERSION_FOLDER.fullmatch(folder)
+        if match is not None and (match.group(1) or "").lower() in prefixes:
+            listed.append(match.group(2) or match.group(3))
     return tuple(dict.fromkeys(precise for version in listed if version for precise in version_precisions(version)))
 
 

@@ -14,7 +14,7 @@ lines of the schema's place.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import PurePosixPath
@@ -25,6 +25,7 @@ from kubeflow_corpus.chunking.manifests.go_types import GoStruct, GoTypes, add_g
 from kubeflow_corpus.chunking.manifests.yaml_tree import YamlNode, flow, split_documents
 from kubeflow_corpus.custom_resources import CRD_KIND
 from kubeflow_corpus.records import Document, FieldValue
+from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary
 
 DEFINITION: Final = "definition"
 # Schemas nest as deep as an attacker likes, and an alias may lead back to its own parent.
@@ -68,7 +69,7 @@ _CORE_TYPES: Final = (
     ("meta/v1 LabelSelector", {"matchLabels", "matchExpressions"}),
     ("meta/v1 Condition", {"lastTransitionTime", "status", "type", "reason", "message"}),
 )
-# A type is named only where it is nearly all that there is: KServe's components add fields of their own to a PodSpec.
+# A type is named only where it is nearly all that there is: projects add fields of their own to a PodSpec.
 _OWN_FIELDS: Final = {
     "core/v1 Container": 27,
     "core/v1 PodSpec": 45,
@@ -83,8 +84,6 @@ _OWN_FIELDS: Final = {
     "core/v1 ContainerPort": 5,
     "meta/v1 Condition": 6,
 }
-# What only a component of a project adds to a type of the core.
-_NEVER_CORE: Final = frozenset({"minReplicas", "storageUri", "modelFormat", "protocolVersion", "model", "workerSpec"})
 _SAME_FIELDS: Final = 2
 # How the pattern of a Kubernetes quantity (`500m`, `1Gi`) begins.
 _QUANTITY: Final = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)"
@@ -92,26 +91,6 @@ _SHOWN_PLACES: Final = 5
 
 # --- Which copy of a CRD is indexed ---
 
-# API group (or one of its kinds) and the project that owns it: copies in other repositories give way to it. Only what
-# its repository really holds is listed (the group of the model registry, say, has a definition nowhere).
-OWNERS: Final = {
-    "serving.kserve.io": "kserve/kserve",
-    "trainer.kubeflow.org": "kubeflow/trainer",
-    "pipelines.kubeflow.org": "kubeflow/pipelines",
-    "scheduledworkflows.kubeflow.org": "kubeflow/pipelines",
-    "viewers.kubeflow.org": "kubeflow/pipelines",
-    "experiments.kubeflow.org": "kubeflow/katib",
-    "suggestions.kubeflow.org": "kubeflow/katib",
-    "trials.kubeflow.org": "kubeflow/katib",
-    "sparkoperator.k8s.io": "kubeflow/spark-operator",
-    "notebooks.kubeflow.org": "kubeflow/notebooks",
-    "pvcviewers.kubeflow.org": "kubeflow/notebooks",
-    "tensorboard.kubeflow.org": "kubeflow/notebooks",
-    "workspaces.kubeflow.org": "kubeflow/notebooks",
-    "workspacekinds.kubeflow.org": "kubeflow/notebooks",
-    "poddefaults.kubeflow.org": "kubeflow/dashboard",
-    "profiles.kubeflow.org": "kubeflow/dashboard",
-}
 # Copies made for installing: rendered bundles, charts, and schemas cut down to fit a chart.
 _COPY: Final = re.compile(
     r"(^|/)(charts?|install|hack|minimal|bundle|test|tests|examples?)/|-minimal|_minimal|\.minimal"
@@ -144,11 +123,13 @@ class CodeContext:
         go: Go types by repository.
         copies: Copies by repository, CRD name and version.
         repos: Repositories that the same collection holds; copies of what one of them owns are left out elsewhere.
+        vocabulary: Names the owners of CRDs and the fields that are a project's own.
     """
 
     go: dict[str, GoTypes] = field(default_factory=dict)
     copies: dict[tuple[str, str, str], list[CrdCopy]] = field(default_factory=dict)
     repos: frozenset[str] = frozenset()
+    vocabulary: Vocabulary = field(default_factory=default_vocabulary)
 
     def add(self, document: Document) -> None:
         """Adds what one file says; files that say nothing cost little."""
@@ -165,33 +146,38 @@ class CodeContext:
 
     def owned_elsewhere(self, document: Document, name: str) -> bool:
         """Returns whether another repository of the collection owns a CRD."""
-        owner = owner_of(name)
+        owner = owner_of(name, self.vocabulary)
         return owner != document.repo and owner in self.repos
 
 
-def collect_context(documents: Iterable[Document], repos: Iterable[str] = ()) -> CodeContext:
+def collect_context(
+    documents: Iterable[Document], repos: Iterable[str] = (), vocabulary: Vocabulary | None = None
+) -> CodeContext:
     """Reads the files of one or more repositories once, before they are chunked.
 
     Args:
         documents: All files of the source.
         repos: ``owner/name`` of every repository of the catalogue.
+        vocabulary: The words of the project; None is the packaged one.
 
     Returns:
         What `manifests.chunk` takes as its context; it can be pickled.
     """
-    context = CodeContext(repos=frozenset(repos))
+    context = CodeContext(repos=frozenset(repos), vocabulary=vocabulary or default_vocabulary())
     for document in documents:
         context.add(document)
     return context
 
 
-def owner_of(name: str) -> str:
+def owner_of(name: str, vocabulary: Vocabulary) -> str:
     """Returns the repository that owns a CRD, or "" where no rule names one.
 
     Args:
         name: Name of the CRD, ``<plural>.<group>``.
+        vocabulary: Names the owners.
     """
-    return OWNERS.get(name) or OWNERS.get(name.partition(".")[2], "")
+    owners = dict(vocabulary.crd_owners)
+    return owners.get(name) or owners.get(name.partition(".")[2], "")
 
 
 def is_copy(text: str, document: Document, context: CodeContext) -> bool:
@@ -258,8 +244,9 @@ class Version:
 class Renderer:
     """Renders the schema of one version."""
 
-    def __init__(self, go: GoTypes | None) -> None:
+    def __init__(self, go: GoTypes | None, own_fields: Collection[str] = ()) -> None:
         self._go = go
+        self._own_fields = frozenset(own_fields)
         self._seen: dict[int, str] = {}
         self._digests: dict[int, int] = {}
         self._lines: list[FieldLine] = []
@@ -288,7 +275,7 @@ class Renderer:
                 for name, child in properties.entries.items() if properties is not None else ():
                     place = f"{path}.{name}" if path else name
                     inner, suffix = _inner(child)
-                    if inner.get("properties") is None or core_type(inner):
+                    if inner.get("properties") is None or core_type(inner, self._own_fields):
                         continue
                     if self._seen.setdefault(self._digest(inner, 0), place) == place:
                         following.append((inner, place + suffix))
@@ -331,7 +318,7 @@ class Renderer:
         properties = inner.get("properties")
         folded = ""
         if properties is not None:
-            folded = core_type(inner) or self._repeated(inner, path)
+            folded = core_type(inner, self._own_fields) or self._repeated(inner, path)
         text = f"{path} <{_type_name(schema)}>{_constraints(schema, required)}"
         if folded:
             text += f" ({folded})"
@@ -460,15 +447,21 @@ def _constraints(schema: YamlNode, required: bool) -> str:
     return "".join(f" {part}" for part in parts)
 
 
-def core_type(schema: YamlNode) -> str:
-    """Returns the name of the Kubernetes type that a schema spells out, or ""."""
+def core_type(schema: YamlNode, own_fields: frozenset[str] = frozenset()) -> str:
+    """Returns the name of the Kubernetes type that a schema spells out, or "".
+
+    Args:
+        schema: An object's schema.
+        own_fields: Fields that no type of Kubernetes has: the project adds them to one.
+    """
     properties = schema.get("properties")
     if properties is None or not properties.entries:
         return ""
     names = properties.entries.keys()
-    if names <= {"metadata", "spec"} and "spec" in names and core_type(properties.entries["spec"]) == "core/v1 PodSpec":
+    spec = properties.entries["spec"] if "spec" in names and names <= {"metadata", "spec"} else None
+    if spec is not None and core_type(spec, own_fields) == "core/v1 PodSpec":
         return "core/v1 PodTemplateSpec"
-    if names & _NEVER_CORE:
+    if names & own_fields:
         return ""
     for core, wanted in _CORE_TYPES:
         if wanted <= names and len(names) <= _OWN_FIELDS.get(core, len(wanted)):
@@ -530,18 +523,20 @@ def add_crd(rows: Rows, crd: YamlNode, start: int, end: int, context: CodeContex
     if not kept:
         rows.remove("crd_duplicate", start, end)
         return True
-    _CrdRows(rows, start, end, context.go.get(document.repo)).add(kind, group, name, listed, kept)
+    maker = _CrdRows(rows, start, end, context.go.get(document.repo), context.vocabulary.own_crd_fields)
+    maker.add(kind, group, name, listed, kept)
     return True
 
 
 class _CrdRows:
     """Emits the rows of one CRD so that their spans partition its lines."""
 
-    def __init__(self, rows: Rows, start: int, end: int, go: GoTypes | None) -> None:
+    def __init__(self, rows: Rows, start: int, end: int, go: GoTypes | None, own_fields: Collection[str]) -> None:
         self._rows = rows
         self._start = start
         self._end = end
         self._go = go
+        self._own_fields = own_fields
         self._costs = rows.costs
 
     def add(self, kind: str, group: str, name: str, listed: list[Version], kept: Mapping[str, list[str]]) -> None:
@@ -605,7 +600,7 @@ class _CrdRows:
         root = self._go.root(str(fields["kind"]), version.name) if self._go is not None else None
         lines: list[FieldLine] = []
         if version.schema is not None:
-            lines = Renderer(self._go).render(version.schema, root)
+            lines = Renderer(self._go, self._own_fields).render(version.schema, root)
         # An alias leads back to lines above; the rows go on.
         furthest = accumulate((line.line + self._start for line in lines), max)
         lines = [replace(line, line=row) for line, row in zip(lines, furthest, strict=True)]

@@ -34,7 +34,6 @@ _KUSTOMIZATIONS: Final = frozenset({"kustomization.yaml", "kustomization.yml"})
 _KEYED: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("stringData", "data")}
 # Blocks inside blocks that are looked into; a deeper one is cut at blank lines.
 _MAX_DEPTH: Final = 40
-_NO_CONTEXT: Final = CodeContext()
 
 
 def chunk(document: Document, budget: Budget, context: CodeContext | None = None) -> Chunked:
@@ -64,7 +63,7 @@ def chunk(document: Document, budget: Budget, context: CodeContext | None = None
         if index == MAX_DOCUMENTS:
             rows.remove("too_many_documents", start + licence, len(source))
             break
-        _Objects(rows, context or _NO_CONTEXT).add(start + licence, end + licence)
+        _Objects(rows, context or CodeContext()).add(start + licence, end + licence)
     return rows.result()
 
 

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from kubeflow_corpus.chunking.threads.rules import ThreadRules
 from kubeflow_corpus.chunking.threads.thread_text import Post, Thread
 
 # Points that the best comment needs, by the state of the issue. An open issue may hold its answer; the words for it
@@ -124,8 +125,6 @@ TEXT_RULES: Final[tuple[tuple[str, int, re.Pattern[str]], ...]] = (
             r"\b(?:can|could|would) (?:you|someone|anyone|somebody)\b(?: \w{1,12}){0,2} (?:provide|share|post"
             r"|check|paste|confirm|explain"
             r"|tell|show|give|help|try to|send|attach|describe|elaborate|clarify)",
-            r"\b(?:which|what) (?:version|kubernetes|image|platform|cluster|kfp|error|is the output"
-            r"|does)\b.{0,120}\?",
             r"\b(?:has|did|does|is) (?:any(?:one|body)|someone|there)\b.{0,160}\?",
             r"\bhow (?:did|do|can|should) (?:you|i|we)\b.{0,120}\?",
             r"\bplease (?:share|provide|post|paste|attach|let us know|let me know)\b",
@@ -167,6 +166,8 @@ TEXT_RULES: Final[tuple[tuple[str, int, re.Pattern[str]], ...]] = (
 )
 # "shows how" is not a pattern: the comment has code, a command or a path of its own.
 _SHOWS_HOW: Final = "shows how"
+# What a comment asks back has words of the project as well: `ThreadRules.counter_question`.
+_ASKS: Final = "asks"
 
 # Who speaks.
 MAINTAINER_POINTS: Final = 2
@@ -248,14 +249,14 @@ def find_resolution(thread: Thread) -> Resolution:
 def score(thread: Thread) -> list[tuple[Post, int]]:
     """Returns the points of every comment that says something, oldest first."""
     comments = [post for post in thread.comments if not post.reason]
-    points = [_text_points(post) + _speaker_points(post) + _reaction_points(post) for post in comments]
+    points = [_text_points(post, thread.rules) + _speaker_points(post) + _reaction_points(post) for post in comments]
     for place, index in enumerate(_before_close(thread, comments)):
         points[index] += LAST_WORDS_POINTS[place]
     for index, post in enumerate(comments):
-        if not _confirms(post):
+        if not _confirms(post, thread.rules):
             continue
         by_author = bool(post.author) and post.author == thread.problem.author
-        if not _names_a_fix(post):
+        if not _names_a_fix(post, thread.rules):
             points[index] += ONLY_CONFIRMS_POINTS
         target = _confirmed(comments, points, index)
         if target is not None:
@@ -263,13 +264,13 @@ def score(thread: Thread) -> list[tuple[Post, int]]:
     return list(zip(comments, points, strict=True))
 
 
-def _text_points(post: Post) -> int:
+def _text_points(post: Post, rules: ThreadRules) -> int:
     text = post.prose[:READ_LENGTH]
     shows = any(line.code for line in post.lines) or _CODE.search(text) is not None
     return sum(
         points
         for rule, points, pattern in TEXT_RULES
-        if (shows if rule == _SHOWS_HOW else pattern.search(text) is not None)
+        if (shows if rule == _SHOWS_HOW else _matches(rule, pattern, text, rules))
     )
 
 
@@ -294,18 +295,19 @@ def _before_close(thread: Thread, comments: list[Post]) -> list[int]:
     return before[::-1][: len(LAST_WORDS_POINTS)]
 
 
-def _confirms(post: Post) -> bool:
+def _confirms(post: Post, rules: ThreadRules) -> bool:
     text = post.prose.strip()
     if len(text) > CONFIRMATION_LENGTH or not CONFIRMATION.search(text):
         return False
     # "Set it to false, then it works" tells others what to do, and "it works for me, is it not for you?" asks.
-    return not any(_rule(rule, text) for rule in ("still broken", "instructs", "asks"))
+    return not any(_says(rule, text, rules) for rule in ("still broken", "instructs", _ASKS))
 
 
-def _names_a_fix(post: Post) -> bool:
+def _names_a_fix(post: Post, rules: ThreadRules) -> bool:
     """Returns whether a comment that confirms also says what to do, so that it is an answer by itself."""
     text = post.prose
-    return _rule("names a fix", text) or _rule("closing reference", text) or any(line.code for line in post.lines)
+    says = any(_says(rule, text, rules) for rule in ("names a fix", "closing reference"))
+    return says or any(line.code for line in post.lines)
 
 
 def _confirmed(comments: list[Post], points: list[int], index: int) -> int | None:
@@ -332,5 +334,9 @@ def _duplicate_of(thread: Thread) -> int:
     return 0
 
 
-def _rule(name: str, text: str) -> bool:
-    return any(rule == name and pattern.search(text) is not None for rule, _, pattern in TEXT_RULES)
+def _says(name: str, text: str, rules: ThreadRules) -> bool:
+    return any(rule == name and _matches(rule, pattern, text, rules) for rule, _, pattern in TEXT_RULES)
+
+
+def _matches(rule: str, pattern: re.Pattern[str], text: str, rules: ThreadRules) -> bool:
+    return pattern.search(text) is not None or (rule == _ASKS and rules.counter_question.search(text) is not None)

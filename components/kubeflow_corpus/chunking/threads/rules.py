@@ -7,7 +7,11 @@ is read in linear time.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
+
+from kubeflow_corpus.vocabulary import Vocabulary, either
 
 
 def _any(*alternatives: str) -> str:
@@ -21,32 +25,18 @@ def _rule(*alternatives: str) -> re.Pattern[str]:
 # Who maintains a repository, as GitHub says of every text.
 MAINTAINERS: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
-# Accounts that are programs although GitHub calls them users.
+# Accounts that are programs although GitHub calls them users; see also `ThreadRules.is_bot`.
 BOTS: Final = frozenset(
     {
         "allcontributors",
-        "aws-kf-ci-bot",
-        "cla-bot",
         "codecov",
         "copybara-github",
         "copybara-service",
         "dependabot",
-        "fejta-bot",
         "google-oss-prow",
-        "google-oss-robot",
         "googlebot",
-        "issue-label-bot",
-        "issuelabeler",
-        "k8s-ci-robot",
-        "k8s-github-robot",
-        "k8s-triage-robot",
-        "kserve-oss-bot",
-        "kubeflow-bot",
-        "kubeflow-metadata-bot",
         "mergify",
         "netlify",
-        "openshift-ci-robot",
-        "oss-prow-bot",
         "renovate",
         "stale",
     }
@@ -110,14 +100,6 @@ LINE_RULES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
             )
             + r".{0,400}",
             re.IGNORECASE,
-        ),
-    ),
-    (
-        "impact_line",
-        _rule(
-            r"[*_\s]{0,4}(?:impacted by this|love this|like this|want this) (?:bug|issue|problem|idea"
-            r"|feature).{0,300}",
-            r"[*_\s]{0,4}we prioriti[sz]e (?:the |fulfilling |fixing )?(?:issues?|features?|bugs?).{0,300}",
         ),
     ),
     (
@@ -232,44 +214,110 @@ LOG_LINE: Final = re.compile(
     )
 )
 
-_VERSION_OF: Final = _any(
+# Software of which every template may ask the version, and whose versions are never a project's own.
+_VERSION_QUESTIONS: Final = ("kubernetes", "os", "minikube/kind", "minikube", "docker", "python", "helm chart")
+_FOREIGN_SOFTWARE: Final = (
     *(
-        "kubeflow",
-        "kfctl",
-        "kfp",
-        "kfp sdk",
         "kubernetes",
-        "os",
-        "istio",
-        "knative",
-        "kserve",
-        "katib",
-        "minikube/kind",
+        "k8s",
+        "kubectl",
+        "containerd",
+        "docker",
+        "minikube",
+        "kind",
+        "k3s",
+        "microk8s",
+        "eks",
+        "aks",
+        "gke",
     ),
-    *("minikube", "training operator", "docker", "python", "spark", "spark operator", "helm chart"),
+    *("python", "py", "pip", "go", "golang", "node", "npm", "java", "jdk", "scala", "helm", "cuda", "nvidia", "driver"),
+    *("ubuntu", "debian", "centos", "rhel", "macos", "windows", "linux", "kernel", "chrome", "firefox", "safari"),
+    *("mysql", "mariadb", "postgres(?:ql)?", "numpy", "pandas", "sklearn", "scikit-learn", "protobuf", "grpcio"),
+    *(
+        "pydantic",
+        "urllib3",
+        "requests",
+        "setuptools",
+        "wheel",
+        "server",
+        "client",
+        "api",
+        "tls",
+        "http",
+        "ipv4",
+        "ipv6",
+    ),
 )
-# A question of a template, with nothing behind it.
-QUESTION: Final = re.compile(
-    r"[-*+\d.)\s]{0,8}(?:\[[ xX]\]\s?)?[*_`]{0,2}"
-    + _any(
-        r"how (?:did|do) you deploy",
-        r"what happened",
-        r"what did you expect",
-        r"what steps did you take",
-        r"what you expected",
-        r"anything else",
-        r"kubernetes platform",
-        r"cloud environment",
-        r"browser",
-        r"host os",
-        r"environment",
-        r"labels?",
-        rf"{_VERSION_OF} version",
-        r"os \(e",
+_COUNTER_QUESTIONS: Final = ("version", "kubernetes", "image", "platform", "cluster", "error", "is the output", "does")
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRules:
+    """The rules that hold words of a project.
+
+    Attributes:
+        bots: Accounts that are programs.
+        lines: What takes a whole line out: (rule, pattern).
+        question: A question of a template, with nothing behind it.
+        counter_question: A comment that asks back.
+        own: Names whose version is one of the project.
+        foreign: Names whose version is not: `Kubernetes 1.27` says nothing of a release of the project.
+    """
+
+    bots: frozenset[str]
+    lines: tuple[tuple[str, re.Pattern[str]], ...]
+    question: re.Pattern[str]
+    counter_question: re.Pattern[str]
+    own: re.Pattern[str]
+    foreign: re.Pattern[str]
+
+    def is_bot(self, login: str) -> bool:
+        """Whether an account is a program by its name."""
+        return login.endswith(("[bot]", "-bot", "-robot")) or login in self.bots
+
+
+@lru_cache(maxsize=8)
+def thread_rules(vocabulary: Vocabulary) -> ThreadRules:
+    """Returns the rules with the words of a project."""
+    words = re.IGNORECASE
+    version_of = either((*_VERSION_QUESTIONS, *vocabulary.version_questions))
+    return ThreadRules(
+        bots=BOTS | {name.casefold() for name in vocabulary.bots},
+        lines=(*LINE_RULES, ("boilerplate", re.compile(either(vocabulary.boilerplate), words))),
+        question=_question(version_of),
+        counter_question=re.compile(
+            rf"\b(?:which|what) {either((*_COUNTER_QUESTIONS, *vocabulary.counter_questions))}\b.{{0,120}}\?", words
+        ),
+        own=re.compile(rf"\b{either(vocabulary.own_software)}\b", words),
+        foreign=re.compile(rf"\b{either((*_FOREIGN_SOFTWARE, *vocabulary.foreign_software))}\b", words),
     )
-    + r"[^:?]{0,140}[:?][*_]{0,2}\s{0,3}(?:\([^)]{0,120}\)\s?:?)?(?:\[[^\]]{0,120}\])?[*_\s]{0,4}",
-    re.IGNORECASE,
-)
+
+
+def _question(version_of: str) -> re.Pattern[str]:
+    return re.compile(
+        r"[-*+\d.)\s]{0,8}(?:\[[ xX]\]\s?)?[*_`]{0,2}"
+        + _any(
+            r"how (?:did|do) you deploy",
+            r"what happened",
+            r"what did you expect",
+            r"what steps did you take",
+            r"what you expected",
+            r"anything else",
+            r"kubernetes platform",
+            r"cloud environment",
+            r"browser",
+            r"host os",
+            r"environment",
+            r"labels?",
+            rf"{version_of} version",
+            r"os \(e",
+        )
+        + r"[^:?]{0,140}[:?][*_]{0,2}\s{0,3}(?:\([^)]{0,120}\)\s?:?)?(?:\[[^\]]{0,120}\])?[*_\s]{0,4}",
+        re.IGNORECASE,
+    )
+
+
 # Any list item that ends where its answer would begin.
 COLON_LINE: Final = re.compile(
     r"[-*+]\s{1,3}[*_`]{0,3}[^:]{1,100}:[*_`\s]{0,4}(?:\([^)]{0,120}\)\s?:?)?(?:\[[^\]]{0,120}\])?[\s.]{0,3}"

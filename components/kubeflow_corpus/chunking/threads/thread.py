@@ -20,11 +20,13 @@ from typing import Final
 
 from kubeflow_corpus.chunking.compose import Budget, compose_row, fit_bytes, search_text, skip_document
 from kubeflow_corpus.chunking.threads.resolution import Resolution, find_resolution, score
+from kubeflow_corpus.chunking.threads.rules import ThreadRules
 from kubeflow_corpus.chunking.threads.thread_text import Line, Post, Thread, clean, error_lines, read_thread
 from kubeflow_corpus.collections import ISSUES, common_limit
 from kubeflow_corpus.records import Chunk, Chunked, Document, FieldValue, Removed, seal
 from kubeflow_corpus.symptoms import stable_text
 from kubeflow_corpus.terms import release_in_text, version_precisions
+from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary
 
 # The main row has so many times the tokens that the model reads; of these the resolution may take two fifths.
 MAIN_ROW: Final = 2
@@ -46,36 +48,24 @@ _ADDRESS_OF_THREAD: Final = re.compile(r"https?://[\x21-\x7e]{1,900}")
 _STATE_REASON: Final = re.compile(r"[a-z_]{0,40}")
 _NO_DESCRIPTION: Final = "(no description)"
 
-# Names whose versions are not Kubeflow's: `Kubernetes 1.27` says nothing of a Kubeflow release.
-_FOREIGN: Final = re.compile(
-    r"\b(?:kubernetes|k8s|kubectl|python|py|pip|go|golang|docker|containerd|minikube|kind|k3s|microk8s|istio"
-    r"|knative|ubuntu"
-    r"|debian|centos|rhel|openshift|eks|aks|gke|cuda|nvidia|driver|tensorflow|tf|torch|pytorch|keras|numpy"
-    r"|pandas|sklearn"
-    r"|scikit-learn|xgboost|mysql|mariadb|postgres(?:ql)?|minio|argo|tekton|helm|kustomize|node|npm|chrome"
-    r"|firefox|safari"
-    r"|macos|windows|linux|kernel|java|jdk|scala|hadoop|cert-manager|dex|calico|cilium|protobuf|grpcio|pydantic"
-    r"|urllib3"
-    r"|requests|setuptools|wheel|server|client|api|tls|http|ipv4|ipv6)\b",
-    re.IGNORECASE,
-)
 _VERSION: Final = release_in_text("/:-", r"[\w.]*[\w/:]")
 _NAMES_BEFORE: Final = 60
 _ADDRESS: Final = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 
 
-def chunk(document: Document, budget: Budget) -> Chunked:
+def chunk(document: Document, budget: Budget, vocabulary: Vocabulary | None = None) -> Chunked:
     """Cuts one thread.
 
     Args:
         document: A thread as `sources.threads.thread_document` makes it.
         budget: How many tokens the embedding model reads.
+        vocabulary: The words of the project; None is the packaged one.
 
     Returns:
         Its rows, or a skip where the document is not a thread.
     """
     try:
-        thread = read_thread(document.text)
+        thread = read_thread(document.text, vocabulary or default_vocabulary())
     except ValueError as error:
         return skip_document(document, "unreadable thread", str(error))
     counts = clean(thread)
@@ -87,31 +77,24 @@ def chunk(document: Document, budget: Budget) -> Chunked:
 def named_versions(thread: Thread) -> tuple[str, ...]:
     """Returns the versions that the author names in title and description, at every precision.
 
-    Versions of other software (`_FOREIGN`) and those in code and logs are left out.
+    Versions of other software (`ThreadRules.foreign`) and those in code and logs are left out.
     """
     found: dict[str, None] = {}
     for text in (thread.title, *(line.text for line in thread.problem.lines if not line.code)):
         for match in _VERSION.finditer(text[:2000]):
             before = text[max(0, match.start() - _NAMES_BEFORE) : match.start()]
-            if _ADDRESS.fullmatch(match[1]) or _belongs_to_other(before):
+            if _ADDRESS.fullmatch(match[1]) or _belongs_to_other(before, thread.rules):
                 continue
             found.update(dict.fromkeys(version_precisions(match[1])))
     return tuple(found)[:MAX_VERSIONS]
 
 
-def _belongs_to_other(before: str) -> bool:
+def _belongs_to_other(before: str, rules: ThreadRules) -> bool:
     """Returns whether the last name before a version is that of other software."""
     clause = re.split(r"[,;()]|\band\b|\bwith\b|\bon\b", before)[-1]
-    last_foreign = max((match.end() for match in _FOREIGN.finditer(clause)), default=-1)
-    last_own = max((match.end() for match in _OWN.finditer(clause)), default=-1)
+    last_foreign = max((match.end() for match in rules.foreign.finditer(clause)), default=-1)
+    last_own = max((match.end() for match in rules.own.finditer(clause)), default=-1)
     return last_foreign > last_own
-
-
-_OWN: Final = re.compile(
-    r"\b(?:kubeflow|kfp|pipelines?|katib|kserve|kfserving|trainer|training[- ]operator|notebooks?|spark[- ]operator"
-    r"|model[- ]registry|manifests|kfctl|sdk)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,23 +17,23 @@ from typing import Any, Final
 from kubeflow_corpus.chunking.threads.rules import (
     BOLD_LINE,
     BOT_TEXTS,
-    BOTS,
     COLON_LINE,
     ERROR_LINE,
     FENCE,
     HEADING,
     IMAGE,
-    LINE_RULES,
     LOG_LINE,
     MAINTAINERS,
     NO_SUBSTANCE,
     NO_SUBSTANCE_LENGTH,
-    QUESTION,
     REST_OF_MAIL,
     TAG,
     TASK,
+    ThreadRules,
+    thread_rules,
 )
 from kubeflow_corpus.symptoms import symptom_key
+from kubeflow_corpus.vocabulary import Vocabulary
 
 # Longer blocks are cut to what they say went wrong.
 LOG_LINES: Final = 14
@@ -136,6 +136,7 @@ class Thread:
         problem: The description.
         comments: The comments, oldest first.
         lines: The rendered form.
+        rules: The rules by which it is read.
     """
 
     number: int
@@ -149,6 +150,7 @@ class Thread:
     problem: Post
     comments: list[Post]
     lines: list[str]
+    rules: ThreadRules
 
     @property
     def posts(self) -> Iterator[Post]:
@@ -157,8 +159,12 @@ class Thread:
         yield from self.comments
 
 
-def read_thread(text: str) -> Thread:
+def read_thread(text: str, vocabulary: Vocabulary) -> Thread:
     """Reads the JSON of a thread and renders it.
+
+    Args:
+        text: JSON.
+        vocabulary: The words of the project.
 
     Raises:
         ValueError: It is not what `sources.threads.thread_document` writes.
@@ -181,6 +187,7 @@ def read_thread(text: str) -> Thread:
             problem=problem,
             comments=comments,
             lines=lines,
+            rules=thread_rules(vocabulary),
         )
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not the JSON of a thread: {type(error).__name__} {error}") from error
@@ -220,17 +227,17 @@ def clean(thread: Thread) -> Counter[str]:
     said: set[str] = set()
     counts: Counter[str] = Counter()
     for post in thread.posts:
-        _clean_post(post, thread.lines, said)
+        _clean_post(post, thread, said)
         counts.update(rule for rule, _ in post.removed)
         said |= {_quotable(line.text) for line in post.lines}
     return counts
 
 
-def _clean_post(post: Post, rendered: Sequence[str], said: set[str]) -> None:
-    body = [Line(number, rendered[number - 1]) for number in range(post.first_line + 1, post.last_line + 1)]
-    post.reason = _program(post, body) if post.id else ""
+def _clean_post(post: Post, thread: Thread, said: set[str]) -> None:
+    body = [Line(number, thread.lines[number - 1]) for number in range(post.first_line + 1, post.last_line + 1)]
+    post.reason = _program(post, body, thread.rules) if post.id else ""
     if not post.reason:
-        kept = _Cleaner(post, said).clean(body)
+        kept = _Cleaner(post, said, thread.rules).clean(body)
         text = "\n".join(line.text for line in kept).strip()
         if post.id and len(text) <= NO_SUBSTANCE_LENGTH and (not text or NO_SUBSTANCE.fullmatch(text)):
             post.reason = "no_substance" if text else "nothing_left"
@@ -242,9 +249,8 @@ def _clean_post(post: Post, rendered: Sequence[str], said: set[str]) -> None:
         post.removed += [(post.reason, number) for number in (post.first_line, *rest)]
 
 
-def _program(post: Post, body: Sequence[Line]) -> str:
-    login = post.author.casefold()
-    if post.bot or login.endswith(("[bot]", "-bot", "-robot")) or login in BOTS:
+def _program(post: Post, body: Sequence[Line], rules: ThreadRules) -> str:
+    if post.bot or rules.is_bot(post.author.casefold()):
         return "bot"
     start = "\n".join(line.text for line in body[:6])[:1000]
     return "bot" if BOT_TEXTS.search(start) else ""
@@ -253,8 +259,8 @@ def _program(post: Post, body: Sequence[Line]) -> str:
 class _Cleaner:
     """Takes out of one post what its author did not write, or wrote before."""
 
-    def __init__(self, post: Post, said: set[str]) -> None:
-        self._post, self._said = post, said
+    def __init__(self, post: Post, said: set[str], rules: ThreadRules) -> None:
+        self._post, self._said, self._rules = post, said, rules
 
     def clean(self, lines: list[Line]) -> list[Line]:
         lines = self._comments(lines)
@@ -308,7 +314,7 @@ class _Cleaner:
                     self._drop("quoted_reply", line)
                     continue
                 line, stripped = Line(line.number, text), text
-            rule = _rule_of(stripped) if stripped else ""
+            rule = _rule_of(stripped, self._rules) if stripped else ""
             if rule:
                 self._drop(rule, line)
                 continue
@@ -320,7 +326,7 @@ class _Cleaner:
         answered = [False] * (_COLON + 1)
         kept: list[Line] = []
         for line in reversed(lines):
-            level = 0 if line.code else _level(line.text)
+            level = 0 if line.code else _level(line.text, self._rules)
             if not level:
                 if line.text.strip():
                     answered = [True] * len(answered)
@@ -377,9 +383,9 @@ class _Cleaner:
         return [*parts[:head], mark, *parts[len(parts) - tail :]]
 
 
-def _rule_of(stripped: str) -> str:
+def _rule_of(stripped: str, rules: ThreadRules) -> str:
     start = stripped[:600]
-    for rule, pattern in LINE_RULES:
+    for rule, pattern in rules.lines:
         if pattern.fullmatch(start):
             return rule
     return ""
@@ -408,14 +414,14 @@ _BOLD: Final = 7
 _COLON: Final = 8
 
 
-def _level(text: str) -> int:
+def _level(text: str, rules: ThreadRules) -> int:
     """Returns how high a heading stands: 1 to 6 as in Markdown, then bold lines, then questions; 0 is text."""
     stripped = text.strip()[:300]
     if match := HEADING.match(stripped):
         return len(match[1])
     if BOLD_LINE.fullmatch(stripped):
         return _BOLD
-    return _COLON if QUESTION.fullmatch(stripped) or COLON_LINE.fullmatch(stripped) else 0
+    return _COLON if rules.question.fullmatch(stripped) or COLON_LINE.fullmatch(stripped) else 0
 
 
 def _blocks(lines: list[Line]) -> Iterator[tuple[bool, list[Line]]]:

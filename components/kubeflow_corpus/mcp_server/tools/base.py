@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from kubeflow_corpus.mcp_server.writing import DocumentWriter, WriteResult
     from kubeflow_corpus.query.client import AsyncCorpusClient
+    from kubeflow_corpus.vocabulary import Vocabulary
+
+AnyTool = TypeVar("AnyTool", bound="Tool")
 
 # Filter to the values that the live corpus holds.
 KnownValues = Mapping[str, tuple[str, ...]]
@@ -55,6 +58,8 @@ class ToolAnswer:
 class Tool(ABC):
     """A tool. A new one is a module beside this one, and its line in `registry`.
 
+    Its texts name the project by places in braces, which `for_project` fills in.
+
     Attributes:
         name: Name of the tool.
         title: Title for people.
@@ -70,12 +75,36 @@ class Tool(ABC):
         """Returns the JSON schema of the arguments.
 
         Args:
-            known: Values of filters that the descriptions list.
+            known: Values of filters that the descriptions list; ``product_area`` is there always.
         """
 
     @abstractmethod
     def output_schema(self) -> dict[str, Any]:
         """Returns the JSON schema of the structured content."""
+
+
+def for_project(tool: AnyTool, vocabulary: Vocabulary) -> AnyTool:
+    """Returns a tool whose texts name a project."""
+    changes: dict[str, Any] = {}
+    for item in fields(tool):
+        value = getattr(tool, item.name)
+        if isinstance(value, str):
+            changes[item.name] = named(value, vocabulary)
+        elif isinstance(value, Mapping):
+            changes[item.name] = {name: named(text, vocabulary) for name, text in value.items()}
+    return replace(tool, **changes)
+
+
+def named(text: str, vocabulary: Vocabulary) -> str:
+    """Returns a text with the names of a project in the places for them."""
+    places = {
+        "{project}": vocabulary.project,
+        "{about}": vocabulary.about or vocabulary.project,
+        "{kind}": vocabulary.example_kind or "Deployment",
+    }
+    for place, name in places.items():
+        text = text.replace(place, name)
+    return text
 
 
 class ReadTool(Tool):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,6 @@ from kubeflow_corpus.mcp_server.tools.schemas import (
     collection_schema,
     object_schema,
 )
-from kubeflow_corpus.terms import PRODUCT_AREAS
 
 if TYPE_CHECKING:
     from kubeflow_corpus.mcp_server.writing import DocumentWriter, WriteResult
@@ -66,7 +65,7 @@ class UpsertTool(_DocumentTool):
                     "maxLength": MAX_TITLE_CHARACTERS,
                     "description": "Title of the document, one line.",
                 },
-                "metadata": _metadata_schema(),
+                "metadata": _metadata_schema(known.get("product_area", ())),
             },
             required=["collection", "content", "title", "metadata"],
         )
@@ -104,7 +103,7 @@ class DeleteTool(_DocumentTool):
         return writer.delete(arguments["collection"], arguments["document_id"], groups, request_id)
 
 
-def _metadata_schema() -> dict[str, Any]:
+def _metadata_schema(areas: Sequence[str]) -> dict[str, Any]:
     return object_schema(
         {
             "origin": {
@@ -123,7 +122,7 @@ def _metadata_schema() -> dict[str, Any]:
             },
             "product_area": {
                 "type": "array",
-                "items": {"type": "string", "enum": list(PRODUCT_AREAS)},
+                "items": {"type": "string", "enum": list(areas)} if areas else {"type": "string", "maxLength": 63},
                 "maxItems": MAX_VALUES,
                 "default": [],
                 "description": "Products that it is about.",
@@ -170,7 +169,7 @@ UPSERT: Final = UpsertTool(
         "Add a document to the corpus, or replace the one of the same origin: a runbook or page as Markdown "
         "(collection docs), a thread as Markdown with a heading Resolution, or as JSON (issues), a source file or "
         "manifest (code). It is cut into units here and found by the searches at once. Write only what a person "
-        "asked to have written. Not for what the corpus fetches by itself: Kubeflow's own sites, issues and "
+        "asked to have written. Not for what the corpus fetches by itself: {project}'s own sites, issues and "
         "repositories."
     ),
 )

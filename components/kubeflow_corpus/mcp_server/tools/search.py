@@ -17,7 +17,6 @@ from kubeflow_corpus.mcp_server.tools.schemas import (
 )
 from kubeflow_corpus.query.citations import citation_schema
 from kubeflow_corpus.query.tuning import AGENT_LIMITS, DEFAULT_LIMIT, DEFAULT_TOKEN_BUDGET
-from kubeflow_corpus.terms import PRODUCT_AREAS
 
 if TYPE_CHECKING:
     from kubeflow_corpus.query.client import AsyncCorpusClient, SearchResult
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 MAX_EXCLUDED: Final = 200
 
 # Known values of filters where no live corpus can be asked.
-DEFAULT_KNOWN_VALUES: Final[KnownValues] = {"product_area": PRODUCT_AREAS, "state": STATES}
+DEFAULT_KNOWN_VALUES: Final[KnownValues] = {"state": STATES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +141,9 @@ SEARCH_TOOLS: Final = (
         collection=DOCS.name,
         subject=DOCS.label,
         choose_for="how and what is meant to happen",
-        title=f"Search Kubeflow {DOCS.label}",
+        title=f"Search {{project}} {DOCS.label}",
         description=(
-            "Search the official documentation and release notes of Kubeflow and KServe: concepts, how-to guides, "
+            "Search the official documentation and release notes of {about}: concepts, how-to guides, "
             "installation, upgrades, release dates and the component versions of each release. "
             "Not for error messages or failing pods (use search_github_issues), and not for defaults, fields or "
             "constants of an API (use search_kubeflow_code). "
@@ -160,9 +159,9 @@ SEARCH_TOOLS: Final = (
         collection=ISSUES.name,
         subject=ISSUES.label,
         choose_for="a failure or an error string",
-        title=f"Search Kubeflow {ISSUES.label}",
+        title=f"Search {{project}} {ISSUES.label}",
         description=(
-            "Search GitHub issue threads of the Kubeflow projects, each with its symptom and its resolution: error "
+            "Search GitHub issue threads of the {project} projects, each with its symptom and its resolution: error "
             "messages, stack traces, pods that do not start, regressions, known bugs and their workarounds. Paste the "
             "error string as it is. "
             "Not for how a feature is meant to be used (use search_kubeflow_docs), and not for what the code does "
@@ -179,17 +178,17 @@ SEARCH_TOOLS: Final = (
         collection=CODE.name,
         subject=CODE.label,
         choose_for="a default, a field or a behaviour of a controller",
-        title=f"Search Kubeflow {CODE.label}",
+        title=f"Search {{project}} {CODE.label}",
         description=(
             "Search source symbols (Go, Python, TypeScript), Kubernetes manifests, ConfigMaps and CRD schemas of the "
-            "Kubeflow projects: default values, field names and their types, constants, environment variables, what "
+            "{project} projects: default values, field names and their types, constants, environment variables, what "
             "a controller does and what a condition means. "
             "Not for guides (use search_kubeflow_docs), and not for reported failures (use search_github_issues). "
             "Returns text evidence labelled [c1], [c2], ... without links; cite by label."
         ),
         filters={
             "product_area": _AREA,
-            "kind": "Narrow to a Kubernetes kind (InferenceService, ConfigMap) or a symbol kind (function, type).",
+            "kind": "Narrow to a Kubernetes kind ({kind}, ConfigMap) or a symbol kind (function, type).",
         },
     ),
 )

@@ -57,34 +57,6 @@ MAX_THREAD_LENGTH: Final = 16 << 20
 MAX_NUMBER: Final = 5_000_000
 CUT_MARK: Final = "\n[... {count:,} characters left out ...]\n"
 
-# Labels that name a product, as Kubeflow's repositories use them; the catalogue's own areas come first.
-LABEL_AREAS: Final[dict[str, str]] = {
-    "area/backend": "pipelines",
-    "area/centraldashboard": "dashboard",
-    "area/central-dashboard": "dashboard",
-    "area/dashboard": "dashboard",
-    "area/feast": "feast",
-    "area/inference": "kserve",
-    "area/jupyter": "notebooks",
-    "area/katib": "katib",
-    "area/kfserving": "kserve",
-    "area/kserve": "kserve",
-    "area/manifests": "manifests",
-    "area/model-registry": "model-registry",
-    "area/notebook": "notebooks",
-    "area/notebooks": "notebooks",
-    "area/pipelines": "pipelines",
-    "area/pytorch": "training-operator",
-    "area/sdk": "sdk",
-    "area/spark": "spark",
-    "area/spark-operator": "spark",
-    "area/tfjob": "training-operator",
-    "area/trainer": "trainer",
-    "area/training": "trainer",
-    "area/training-operator": "training-operator",
-    "area/workspaces": "workspaces",
-}
-
 # Stands for the number of comments of a pull request: those are not wanted.
 NO_ISSUE: Final = -1
 # A host that lists without end must not keep a run busy without end.
@@ -209,7 +181,8 @@ def thread_document(
     """
     number = issue["number"]
     path = f"issues/{source.repo}/{number}"
-    areas = [*source.areas(path), *(LABEL_AREAS[label] for label in issue["labels"] if label in LABEL_AREAS)]
+    labelled = dict(source.labels)
+    areas = [*source.areas(path), *(labelled[label] for label in issue["labels"] if label in labelled)]
     thread = {**issue, "comments": comments, "comments_left_out": left_out}
     return Document(
         document_id=f"{source.name}:{number}",
@@ -793,7 +766,8 @@ def _closes(record: Mapping[str, Any], repo: str) -> tuple[int, ...]:
 
 
 def _entry(source: Source, api_url: str) -> str:
-    made_with = (THREAD_FORMAT, api_url, source.name, source.repo, source.product_area, source.version, LABEL_AREAS)
+    labels = dict(source.labels)
+    made_with = (THREAD_FORMAT, api_url, source.name, source.repo, source.product_area, source.version, labels)
     return hashlib.sha256(repr(made_with).encode()).hexdigest()[:16]
 
 
