@@ -58,16 +58,25 @@ def test_a_service_that_fails_leaves_the_fused_order_and_the_trace_says_why(corp
 
 
 def test_a_slow_service_costs_its_share_of_the_deadline_and_not_the_answer(corpus_uri: str) -> None:
-    with TeiServer(reranker=True, relevance=about_staleness, latency=30) as server:
+    with TeiServer(reranker=True, relevance=about_staleness, latency=60) as server:
         settings = Settings(milvus_uri=corpus_uri, rerank_url=server.url)
         with CorpusClient(settings=settings, embeddings=MODEL, timeout=PATIENT) as client:
             client.warm_up(["kubeflow_docs"])
-            result = client.search_docs(QUESTION, timeout=4)
+            result = client.search_docs(QUESTION, timeout=8)
 
     assert result.hits[0].unit_id == FIRST
     assert "did not answer within" in result.trace["rerank"]
-    # Far from the half minute that the service takes; how near to the deadline is not for a busy machine to say.
-    assert result.total_ms < 15_000
+    # Far from the minute that the service takes; a busy machine may overrun the deadline itself.
+    assert result.total_ms < 45_000
+
+
+@pytest.mark.parametrize("timeout", [0.001, 0.05, 0.5])
+def test_a_missed_deadline_reads_the_same_whether_the_wait_or_the_exchange_notices_it(timeout: float) -> None:
+    with TeiServer(reranker=True, relevance=about_staleness, latency=60) as server:
+        reranker = Reranker(server.url)
+        with pytest.raises(EmbedderUnavailable, match=f"did not answer within {timeout:g} s"):
+            reranker.scores("a question", ["one", "two"], timeout)
+        reranker.close()
 
 
 NONSENSE: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
@@ -76,7 +85,7 @@ NONSENSE: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "one text twice": lambda ranks: [ranks[0], *ranks[:-1]],
     "an index beyond the texts": lambda ranks: [{"index": 99, "score": 1.0}, *ranks[1:]],
     "an index below zero": lambda ranks: [{"index": -1, "score": 1.0}, *ranks[1:]],
-    "an index that is no number": lambda ranks: [{"index": True, "score": 1.0}, *ranks[1:]],
+    "an index that is not a number": lambda ranks: [{"index": True, "score": 1.0}, *ranks[1:]],
     "no index": lambda ranks: [{"score": 1.0}, *ranks[1:]],
     "a score that is NaN": lambda ranks: [{"index": 0, "score": math.nan}, *ranks[1:]],
     "a score that is null": lambda ranks: [{"index": 0, "score": None}, *ranks[1:]],

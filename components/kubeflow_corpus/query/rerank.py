@@ -92,6 +92,8 @@ class Reranker:
         failure = self._failure
         if failure is not None and failure[0] > self._clock():
             raise failure[1]
+        from kubeflow_corpus.embedding.service import NoAnswer
+
         outcome: Future[list[float]] = Future()
         deadline = time.monotonic() + timeout
 
@@ -105,8 +107,11 @@ class Reranker:
         threading.Thread(target=run, name="rerank-deadline", daemon=True).start()
         try:
             return outcome.result(timeout)
-        except FutureTimeout:
-            raise self._unavailable(f"did not answer within {timeout:.3g} s") from None
+        except (FutureTimeout, NoAnswer) as error:
+            # At the deadline the wait here and the exchange itself end: whichever is first, it is the same failure.
+            if isinstance(error, FutureTimeout) or time.monotonic() >= deadline:
+                raise self._unavailable(f"did not answer within {timeout:.3g} s") from None
+            raise self._unavailable(f"gave no answer: {error}") from error
 
     def close(self) -> None:
         """Closes the connections."""
@@ -140,9 +145,9 @@ class Reranker:
                 seconds = max(0.001, deadline - time.monotonic())
                 return service.post("/rerank", body, timeout=seconds, limit=_MOST_ANSWER_BYTES)
             except NoAnswer as error:
-                # A pooled connection may be closed by now, which is no failure of the service: try once more.
+                # A pooled connection may be closed by now, which is not a failure of the service: try once more.
                 if last or not error.lost:
-                    raise self._unavailable(f"gave no answer: {error}") from error
+                    raise
         raise AssertionError("unreachable")
 
     def _connection(self) -> Service:
