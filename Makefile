@@ -16,7 +16,7 @@ WORKERS ?= 2
 # Indexes the sample corpus with embedded Milvus and the embedded model, then asks one question of it.
 run: export MILVUS_URI ?= local/corpus.db
 run: $(VENV)/.runtime
-	$(BIN)/python -m pipelines run docs --catalogue $(CATALOGUE)
+	$(BIN)/kubeflow-corpus run docs --catalogue $(CATALOGUE)
 	$(BIN)/kubeflow-corpus search docs "$(QUESTION)" --limit 2 --timeout 60
 
 # The runtime environment: every requirement by hash, then the project itself without looking anything up.
@@ -45,6 +45,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.words
 
 # Readers load the compiled words of the project without a YAML parser: after a change of sources/vocabulary.yaml.
 vocabulary: $(VENV)/.dev

@@ -325,7 +325,7 @@ def translated(what: str, error: BaseException) -> StoreError:
             remedy="Set MILVUS_TOKEN, or MILVUS_USER and MILVUS_PASSWORD",
         )
     if any(sign in lower for sign in _MISSING):
-        return CollectionNotFound(f"{what}: {message}", remedy="Run the ingestion first: python -m pipelines run")
+        return CollectionNotFound(f"{what}: {message}", remedy="Run the ingestion first: kubeflow-corpus run")
     if any(sign in lower for sign in _DOWN):
         return StoreUnavailable(
             f"{what} does not answer ({message})",

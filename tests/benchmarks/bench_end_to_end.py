@@ -1,6 +1,6 @@
 """A first run from sources to a served collection with the embedded model: what each step takes of it.
 
-It is `python -m pipelines run docs` in a process of its own, so the start of every step counts. What is not embedding
+It is `kubeflow-corpus run docs` in a process of its own, so the start of every step counts. What is not embedding
 is to be a small part of it; of a cluster it is a smaller one, whose model takes fourteen times as long for a row.
 """
 
@@ -23,7 +23,7 @@ from tests.benchmarks.harness import Row, shared
 from tests.retrieval.development import catalogue
 
 MOST_SHARE = 0.20
-# What takes less is no line of the table.
+# What takes less is not a line of the table.
 LEAST_SHARE = 0.005
 # One real site; below half the scale the sample corpus is enough of a look.
 SITE = "kubeflow-website"
@@ -58,7 +58,7 @@ def measure(scale: float) -> Iterator[Row]:
 
 
 def run(file: Path, folder: str, words: list[str]) -> tuple[float, Counter[str], int]:
-    """Returns the seconds of a run, those of each step, and how many rows are held."""
+    """Returns the seconds of a run, those of each step, and how many rows are stored."""
     command = [sys.executable, "-m", "pipelines", "run", "docs", "--catalogue", str(file)]
     environment = {
         **{key: value for key, value in os.environ.items() if key not in ("EMBEDDINGS_URL", "EMBEDDING_CACHE")},

@@ -233,7 +233,7 @@ class Reader:
             check_embedded_path(Path(uri))
             if not Path(uri).exists():
                 raise CollectionNotFound(
-                    f"There is no database at {uri}", remedy="Run the ingestion first: python -m pipelines run", uri=uri
+                    f"There is no database at {uri}", remedy="Run the ingestion first: kubeflow-corpus run", uri=uri
                 )
         return self._open(settings, timeout)
 
@@ -247,7 +247,7 @@ class Reader:
         else:
             raise CollectionNotFound(
                 f"There is no alias {name}",
-                remedy="Run the ingestion first (python -m pipelines run), or check MILVUS_URI, MILVUS_DATABASE and "
+                remedy="Run the ingestion first (kubeflow-corpus run), or check MILVUS_URI, MILVUS_DATABASE and "
                 "COLLECTION_PREFIX",
                 collection=name,
             )
@@ -270,7 +270,7 @@ class Reader:
             self.search(target, ["warm"], sparse=True, limit=1, expression="", fields=["unit_id"], deadline=deadline)
         if self.embedded:
             # The rows of an embedded database are objects of this process. A garbage collection that looks at all of
-            # them, which searches cause every second or so, took .7 s among 20,000 rows; they are no garbage.
+            # them, which searches cause every second or so, took .7 s among 20,000 rows; they are not garbage.
             gc.collect()
             gc.freeze()
         self._warm.add(target.name)

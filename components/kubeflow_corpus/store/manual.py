@@ -91,14 +91,14 @@ def _version_for(place: Place, versions: list[Version], identity: ModelIdentity)
     if live is None:
         raise CollectionNotFound(
             f"{place.served} is not served yet",
-            remedy="Run the ingestion first: python -m pipelines run",
+            remedy="Run the ingestion first: kubeflow-corpus run",
             collection=place.served,
         )
     recorded = live.properties.get(schema.SCHEMA_VERSION_KEY, "")
     if recorded != SCHEMA_VERSION:
         raise SchemaMismatch(
             f"{live.name} has schema {recorded or '(none)'}, this release writes {SCHEMA_VERSION}",
-            remedy="Rebuild it: python -m pipelines run <collection> --rebuild",
+            remedy="Rebuild it: kubeflow-corpus run <collection> --rebuild",
             collection=live.name,
         )
     schema.check_model(live.properties, identity, live.name)

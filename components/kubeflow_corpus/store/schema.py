@@ -1,4 +1,4 @@
-"""How a collection stands in Milvus: its schema, indexes and analyzers, and what its properties record.
+"""How a collection is stored in Milvus: its schema, indexes and analyzers, and what its properties record.
 
 The fields themselves are listed in `kubeflow_corpus.collections`. Imports only the standard library and root modules,
 and pymilvus inside functions, so that a reader pays for nothing.
@@ -178,7 +178,7 @@ def check_model(properties: Mapping[str, Any], identity: ModelIdentity, collecti
     if not recorded:
         raise SchemaMismatch(
             f"Collection {collection} does not record its embedding model: it was not written by this program",
-            remedy="Rebuild it: python -m pipelines run <collection> --rebuild",
+            remedy="Rebuild it: kubeflow-corpus run <collection> --rebuild",
             collection=collection,
         )
     difference = model_difference(properties, identity)
