@@ -54,7 +54,7 @@ def reported_pipeline(name: str, title: str, parts: Mapping[str, Any], placement
     """Returns the pipeline that runs the graphs of collections side by side and reports when all of them ended.
 
     No graph waits for another. A graph passes on every failure that its steps understand, and the report names it: a
-    graph that *fails* lost a step to a kill, a lack of memory or a defect, so that there will be no report. A task of
+    graph that *fails* lost a step to a kill, a lack of memory or a defect, and there will not be a report. A task of
     its own, which KFP starts however the graph ended, notifies of that: never both of one failure.
 
     Args:

@@ -60,7 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="least mean with which a new version is served, such as hit@5=0.9; may be given more than once",
     )
     parser.add_argument(
-        "--wait", type=int, default=0, metavar="SECONDS", help="wait so long for another run that writes the collection"
+        "--wait",
+        type=int,
+        default=0,
+        metavar="SECONDS",
+        help="how long to wait for another run that writes the collection",
     )
     parser.add_argument("--local", default="local", metavar="DIR", help="folder of runs, cache and corpus.db")
     parser.add_argument("--verbose", action="store_true", help="show the log of KFP and of the steps too")
@@ -193,7 +197,7 @@ def _killed(events: Sequence[Event]) -> list[Failure]:
     """Returns the steps that began and never said how they ended: their process was killed."""
     last = {(event.collection, event.item, event.step): event.state for event in events if event.collection}
     return [
-        Failure(*step, f"its process ended without a word: killed, or out of memory? {CRASH_REMEDY}")
+        Failure(*step, f"its process ended without a message: killed, or out of memory? {CRASH_REMEDY}")
         for step, state in last.items()
         if state in ("started", "progress")
     ]

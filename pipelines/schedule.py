@@ -10,7 +10,7 @@
         parameters: {catalogue: /etc/kubeflow-corpus/catalogue.yaml}   # optional
         enabled: true                  # optional
 
-Doing it twice changes nothing. A schedule that changed is created anew before the old one is deleted; one that is no
+Doing it twice changes nothing. A schedule that changed is created again before the old one is deleted; one that is no
 longer in the file is deleted. Recurring runs that this command did not make are left alone.
 """
 

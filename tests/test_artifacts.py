@@ -1,4 +1,4 @@
-"""Files between two steps: what was written reads back, as a stream, and damage is told and never passed on."""
+"""Files between two steps: what was written reads back, as a stream, and damage is reported and never passed on."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_rows_read_back_whatever_their_texts_hold(tmp_path: Path, rows: list[dic
     assert list(read_jsonl(path)) == rows
 
 
-def test_reading_starts_before_the_file_is_held(tmp_path: Path) -> None:
+def test_reading_starts_before_the_file_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl.zst"
     write_jsonl(path, ({"n": n} for n in range(50_000)))
     rows = read_jsonl(path)
@@ -73,7 +73,7 @@ def test_a_writer_that_failed_half_way_leaves_a_file_that_says_so(tmp_path: Path
 
 
 @pytest.mark.parametrize("content", [b"not json\n", b"[1, 2]\n", b"7\n", b'{"a": "\xff"}\n', b""])
-def test_what_is_no_json_line_is_damage(tmp_path: Path, content: bytes) -> None:
+def test_what_is_not_a_json_line_is_damage(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "rows.jsonl.zst"
     path.write_bytes(zstandard.ZstdCompressor().compress(content))
     with pytest.raises(ArtifactError, match="damaged"):

@@ -41,7 +41,7 @@ def test_a_real_database_is_rebuilt_changed_and_rolled_back_by_its_own_aliases(r
     assert live_name(client, DOCS.alias) == ""
     real_store.run(corpus("site", 2)).all()
     assert live_name(client, DOCS.alias) == f"{DOCS.alias}_v1"
-    real_store.run(corpus("site", 2, edit=" anew")).all()
+    real_store.run(corpus("site", 2, edit=" again")).all()
     assert real_store.run(corpus("site", 3), mode="rebuild").all().outcome == "published"
     assert live_name(client, DOCS.alias) == f"{DOCS.alias}_v2"
     assert len(rows_of(client, DOCS.alias)) == 9

@@ -56,7 +56,7 @@ def read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
             for text in io.TextIOWrapper(stream, "utf-8", errors="surrogatepass"):
                 row = json.loads(text)
                 if not isinstance(row, dict):
-                    raise ValueError("a line is no object")
+                    raise ValueError("a line is not an object")
                 if row.get(_END) == count:
                     return
                 count += 1

@@ -36,7 +36,7 @@ class FieldSpec:
         max_items: Items that an array may have.
         strict: Whether a text that is too long or holds control characters makes the row invalid. Where it is not,
             the text is only shown or searched: it is cut and cleaned.
-        cited: Whether a citation shows it where it is not empty. A common field that is cited also stands in
+        cited: Whether a citation shows it where it is not empty. A common field that is cited is also in
             `Hit.fields`, where the own fields of a collection always stand.
     """
 
@@ -168,7 +168,7 @@ class CollectionSpec:
 
     @property
     def detail_fields(self) -> tuple[str, ...]:
-        """Names of the fields that stand in `Hit.fields`."""
+        """Names of the fields that are in `Hit.fields`."""
         cited = (field for field in COMMON_FIELDS if field.cited)
         return tuple(field.name for field in (*cited, *self.own_fields))
 

@@ -127,7 +127,7 @@ class UnknownRef(SourceError):
 
 
 class SourceUnreachable(SourceError):
-    """The host did not answer, or its answers broke off."""
+    """The host did not answer, or its answers ended early."""
 
 
 class SourceRefused(SourceError):
@@ -193,7 +193,7 @@ class StoreError(CorpusError):
 
 
 class StoreUnavailable(StoreError):
-    """Milvus does not answer, or its file is held by another process."""
+    """Milvus does not answer, or its file is open in another process."""
 
     code: ClassVar[Code] = "UNAVAILABLE"
 

@@ -1,6 +1,6 @@
 """What the rows of a run are made with: the embedding model, the token budget and the versions of what cuts and stores.
 
-A `Recipe` is made once, by the step `describe_model`, and every later step carries it whole: two rows may stand in
+A `Recipe` is made once, by the step `describe_model`, and every later step carries it whole: two rows may be in
 one collection only where their recipes agree.
 """
 

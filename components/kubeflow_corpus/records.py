@@ -1,4 +1,4 @@
-"""The records that every step hands on: documents, chunks, and what was left out and why.
+"""The records that every step passes on: documents, chunks, and what was left out and why.
 
 A *document* is one file or one issue thread. A *unit* is what is found, cited and counted: a section, a thread, a
 symbol, a Kubernetes object. A *chunk* is one stored row; a unit needs several (its *views*) when it is longer than the

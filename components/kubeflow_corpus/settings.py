@@ -143,7 +143,7 @@ class Settings:
         "Tokens that a chunk may have; 0 is what the model reads.", _parse_whole_number, default=0
     )
     embedding_cache: str = _setting("Folder that keeps vectors for later runs on this machine; empty is none.")
-    rerank_url: str = _setting("A text-embeddings-inference reranker; empty is no second stage.", parse_url)
+    rerank_url: str = _setting("A text-embeddings-inference reranker; empty means no second stage.", parse_url)
     rerank_api_key: Secret = _secret("API key of the reranker.")
     github_token: Secret = _secret("Token for GitHub: private repositories, and 5,000 calls an hour instead of 60.")
     github_api_url: str = _setting(

@@ -41,7 +41,7 @@ def version_precisions(text: str) -> tuple[str, ...]:
     """Returns a version at every precision, the finest first, without a leading ``v``.
 
     ``v1.9.1`` is 1.9.1 and 1.9, ``26.03`` is 26.03, ``1.10.0-rc.1`` is also 1.10.0 and 1.10; an API major such as
-    ``v2`` stays as it is. Text that is no version gives nothing.
+    ``v2`` stays as it is. Text that is not a version gives nothing.
 
     Args:
         text: One version as people write it.

@@ -42,7 +42,7 @@ class TokenCounter(Protocol):
         ...
 
     def truncate(self, text: str, tokens: int) -> str:
-        """Returns the longest prefix of a text that has at most so many tokens."""
+        """Returns the longest prefix of a text that has at most a number of tokens."""
         ...
 
 
@@ -67,7 +67,7 @@ class WordPieceCounter:
         return [len(encoding) for encoding in encodings]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """Returns the longest prefix of a text that has at most so many tokens."""
+        """Returns the longest prefix of a text that has at most a number of tokens."""
         most = max(tokens, 0)
         offsets = self._tokenizer.encode(well_formed(text), add_special_tokens=False).offsets
         if len(offsets) <= most:
@@ -90,7 +90,7 @@ class ApproximateCounter:
         return [self.count(text) for text in texts]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """Returns the longest prefix of whole words that has at most so many estimated tokens."""
+        """Returns the longest prefix of whole words that has at most a number of estimated tokens."""
         used, end = 0, 0
         for match in _WORD.finditer(text):
             used += _pieces(match.group())

@@ -210,5 +210,5 @@ def pattern_problem(pattern: str) -> str:
 
 
 def either(patterns: Iterable[str]) -> str:
-    """Returns one pattern that matches where any of several does; nothing where there are none."""
+    """Returns one pattern that matches where any of several does; nothing if there are none."""
     return f"(?:{'|'.join(patterns) or NEVER})"

@@ -1,7 +1,7 @@
 """Chunking by type of source: megabytes a second of processor time, memory, and the bare parsers of the same texts.
 
 The ratio says what finding structure, counting tokens and making rows cost beside reading the syntax. A bare parser
-builds its tree and throws it away; where there is no parser (threads are JSON) there is nothing to compare with.
+builds its tree and throws it away; if there is no parser (threads are JSON) there is nothing to compare with.
 """
 
 from __future__ import annotations

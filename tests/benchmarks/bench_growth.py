@@ -37,7 +37,7 @@ class Size:
     """What was measured at one size.
 
     Attributes:
-        rows: Rows that are held.
+        rows: Rows that are stored.
         milliseconds: Of plan and apply, for each row that was new.
         memory: Resident memory of the server in MB, after the searches.
         disk: Megabytes that it keeps.
@@ -102,7 +102,7 @@ def grow(server: MilvusLiteServer, folder: Path, sizes: list[int], searches: int
 
 
 def sync(client: Any, folder: Path, rows: int, seed: int) -> float:
-    """Brings a collection to so many rows and returns the seconds of plan and apply."""
+    """Fills a collection up to a number of rows and returns the seconds of plan and apply."""
     workdir = folder / "work"
     results = [SourceResult(SOURCE, revision=REVISION, chunks=write_chunks(folder / "chunks.jsonl.zst", rows))]
     started = time.perf_counter()

@@ -112,7 +112,7 @@ def under_load(url: str, calls: int, base: float) -> Iterator[Row]:
 
 
 def limited(url: str, calls: int) -> Iterator[Row]:
-    """The same crowd where so many calls are not allowed."""
+    """The same crowd where that many calls are not allowed."""
     times, codes = asyncio.run(crowd(url, calls))
     other = len(times) - codes["OK"] - codes["RATE_LIMITED"]
     what = f"{CLIENTS} clients x {calls} calls, limit {RATE:g}/s"

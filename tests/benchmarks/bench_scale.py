@@ -55,14 +55,14 @@ def growth(name: str, sizes: list[int], seconds: list[float], most: float | None
 
 
 def run(rows: int) -> dict[str, dict[str, float]]:
-    """Returns what each step took for so many rows."""
+    """Returns what each step took for a number of rows."""
     with tempfile.TemporaryDirectory() as folder, milvus_lite_server(Path(folder) / "data") as server:
         taken = {name: run_step(name, folder, rows, server.uri) for name in STEPS}
         held = read_result(Path(folder) / "publish")
         if not held.ok:
             raise RuntimeError(held.error)
         if held.counts["rows held"] < rows:
-            raise RuntimeError(f"{held.counts['rows held']} rows of {rows} are held")
+            raise RuntimeError(f"{held.counts['rows held']} rows of {rows} are stored")
         return taken
 
 

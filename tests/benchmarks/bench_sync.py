@@ -1,7 +1,8 @@
 """Writing a collection: the whole `apply` step against bare pymilvus upserts of the very same rows in the same batches.
 
-Everything that `apply` does counts: it compares with what is held, brings the vectors to disk, writes, flushes, counts
-what is there and records what the version holds. The bare side has its rows and vectors in memory and flushes once.
+Everything that `apply` does counts: it compares with what is stored, brings the vectors to disk, writes, flushes,
+counts what is there and records what the version holds. The bare side has its rows and vectors in memory and flushes
+once.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def measure(scale: float) -> Iterator[Row]:
     # Milvus Lite runs in this process: its work counts on both sides, that of others on neither.
     cpu, bare_cpu = min(timed.cpu for timed in ours), min(timed.cpu for timed in bare)
     yield Row(what, rows / cpu, "rows/CPU-s", rows / bare_cpu, against, LEAST)
-    yield Row(f"plan and apply of {rows:,} rows that are held", rows / min(timed.wall for timed in again), "rows/s")
+    yield Row(f"plan and apply of {rows:,} rows that are stored", rows / min(timed.wall for timed in again), "rows/s")
 
 
 @dataclass(slots=True)
@@ -79,7 +80,7 @@ def timed() -> Iterator[Timed]:
 
 
 def first_run(client: Any, results: list[SourceResult], workdir: Path) -> Timed:
-    """Times `apply` where nothing is held yet."""
+    """Times `apply` where nothing is stored yet."""
     plan = planned(client, results, workdir)
     files = [embedded(workdir, name, number) for number, name in enumerate(plan.shards)]
     with timed() as taken:

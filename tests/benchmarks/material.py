@@ -58,7 +58,7 @@ def some_words(generator: random.Random) -> str:
 
 
 def documents(rows: int) -> Iterator[Document]:
-    """Yields pages of a documentation site that a chunker cuts into about so many rows."""
+    """Yields pages of a documentation site that a chunker cuts into about that many rows."""
     for page in range(rows // SECTIONS):
         path = f"content/en/docs/part-{page % 97}/page-{page:06d}.md"
         numbers = range(page * SECTIONS, (page + 1) * SECTIONS)
@@ -88,7 +88,7 @@ def documents(rows: int) -> Iterator[Document]:
 
 
 def chunks(rows: int) -> Iterator[Chunk]:
-    """Yields so many rows of a documentation site, as a chunker makes them."""
+    """Yields a number of rows of a documentation site, as a chunker makes them."""
     for page in range(rows // SECTIONS):
         path, title = f"content/en/docs/part-{page % 97}/page-{page:06d}.md", f"Page {page}"
         yield from seal(_chunk(path, title, number) for number in range(page * SECTIONS, (page + 1) * SECTIONS))

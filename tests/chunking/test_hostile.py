@@ -121,7 +121,7 @@ def test_a_line_of_half_a_megabyte_is_not_shown_and_counted(language: str) -> No
 
 
 @each_language
-def test_a_megabyte_is_no_source_file(language: str) -> None:
+def test_a_megabyte_is_not_taken_for_a_source_file(language: str) -> None:
     skipped = cut(document(PATHS[language], "x = 1; " * 150_000)).skipped
     assert skipped is not None and skipped.reason == "too_large"
 
@@ -211,7 +211,7 @@ def test_a_definition_that_no_parser_reads_is_not_shown_as_half_a_megabyte_of_te
     assert skipped.counts["yaml_error"] == 1
 
 
-def test_a_name_without_end_is_no_name() -> None:
+def test_an_endless_name_is_not_taken_for_a_name() -> None:
     text = "kind: CustomResourceDefinition\nmetadata:\n  name: " + "a." * 100_000 + "!\n"
     assert collect_context([document("a.yaml", text)]).copies == {}
     assert cut(document("a.yaml", text)).counts["long_line"] == 1

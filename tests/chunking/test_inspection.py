@@ -32,7 +32,7 @@ def test_a_page_that_is_skipped_says_why(capsys: pytest.CaptureFixture[str]) -> 
     assert "skipped: draft" in inspect(capsys, str(HUGO / "draft.md"), "--catalogue", CATALOGUE)
 
 
-def test_json_says_what_became_of_every_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_says_what_happened_to_every_line(capsys: pytest.CaptureFixture[str]) -> None:
     words = (str(HUGO / "started" / "architecture.md"), "--catalogue", CATALOGUE, "--json", "--budget", "48")
     found = json.loads(inspect(capsys, *words))
     lines = [*found["rows"], *found["removed"]]

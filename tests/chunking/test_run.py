@@ -56,7 +56,7 @@ def test_the_sample_corpus_gives_rows_for_every_page_that_its_sites_publish(samp
     assert all(result.chunks for path, result in results.items() if path not in skipped)
 
 
-def test_a_section_page_hides_what_is_below_it_wherever_it_stands_in_the_stream() -> None:
+def test_a_section_page_hides_what_is_below_it_wherever_it_is_in_the_stream() -> None:
     section = page("---\ncascade:\n  draft: true\n---\n", path="content/en/docs/new/_index.md")
     below, beside = (page("text", path=f"content/en/docs/{name}.md") for name in ("new/deep/a", "newer"))
     results = list(chunk_documents([below, beside, section], budget()))

@@ -51,7 +51,7 @@ def test_every_promise_holds_and_nothing_is_left(
 
 
 @pytest.mark.slow
-def test_a_service_that_breaks_a_promise_is_told_and_the_others_are_still_tried(
+def test_a_service_that_breaks_a_promise_is_reported_and_the_others_are_still_tried(
     milvus: MilvusLiteServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with TeiServer(vectors="minilm", dimension=384, poison="🚀") as tei:

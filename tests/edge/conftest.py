@@ -51,8 +51,8 @@ def mcp_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         "Secrets: A step reads a Secret of Kubernetes as an environment variable.",
     ]
     with connected(Settings(milvus_uri=uri)) as client:
-        brought = [result(folder, "site", [page("site", "docs/caching.md", sections)])]
-        Run(client, folder / "work", brought, embedder=EmbeddedModel()).all()
+        fetched = [result(folder, "site", [page("site", "docs/caching.md", sections)])]
+        Run(client, folder / "work", fetched, embedder=EmbeddedModel()).all()
     yield from _serving(folder / "mcp.log", {"MILVUS_URI": uri}, "mcp", "--transport", "streamable-http")
 
 

@@ -262,7 +262,7 @@ def _jwt_authn(objects: Objects) -> dict[str, Any]:
         providers[f"origins-{number}"] = {
             "issuer": rule["issuer"],
             "audiences": rule["audiences"],
-            # istiod reads the key set and hands it on; here Envoy reads it itself, as often as it can.
+            # istiod reads the key set and passes it on; here Envoy reads it itself, as often as it can.
             "remote_jwks": {
                 "http_uri": {"uri": rule["jwksUri"], "cluster": urlsplit(rule["jwksUri"]).netloc, "timeout": "5s"},
                 "cache_duration": "0.2s",

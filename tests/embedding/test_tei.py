@@ -73,7 +73,7 @@ def test_a_reranker_is_refused_with_its_name() -> None:
         connect(server).embed(["a"])
 
 
-def test_a_service_that_is_no_tei_is_refused() -> None:
+def test_a_service_that_is_not_tei_is_refused() -> None:
     problem = "404.*base URL of a text-embeddings-inference"
     with TeiServer() as server, pytest.raises(EmbedderRefused, match=problem):
         TeiClient(f"{server.url}/v2").embed(["a"])
@@ -395,7 +395,7 @@ def test_the_pause_doubles_is_random_and_respects_both_the_cap_and_the_server() 
 
 
 @pytest.mark.parametrize("fault", ["429", "503", "502"])
-def test_a_caller_with_a_deadline_is_told_at_the_first_failure(fault: str) -> None:
+def test_a_caller_with_a_deadline_gets_the_error_at_the_first_failure(fault: str) -> None:
     with TeiServer() as server:
         client = connect(server)
         _ = client.identity
@@ -461,7 +461,7 @@ def _changed(position: int, value: float) -> Spoil:
         (lambda rows: [], r"shape \(0,\)"),
     ],
 )
-def test_what_is_no_unit_vector_of_the_model_is_refused(spoil: Spoil, problem: str) -> None:
+def test_what_is_not_a_unit_vector_of_the_model_is_refused(spoil: Spoil, problem: str) -> None:
     with TeiServer() as server:
         client = connect(server)
         _ = client.identity
@@ -528,7 +528,7 @@ def test_a_password_in_the_url_is_used_and_never_shown() -> None:
         client.close()
 
 
-def test_an_answer_without_end_is_not_held() -> None:
+def test_an_answer_without_end_is_not_kept() -> None:
     with TeiServer() as server:
         client = connect(server, work=Backoff(1, 0, 0))
         _ = client.identity

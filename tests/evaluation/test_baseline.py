@@ -27,7 +27,7 @@ def test_a_baseline_survives_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"format": 99}', '{"format": 1, "setup": {}, "scores": {}}'])
-def test_a_file_that_is_no_baseline_is_refused(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_not_a_baseline_is_refused(tmp_path: Path, content: str) -> None:
     file = tmp_path / "baseline.json"
     file.write_text(content)
 

@@ -35,7 +35,7 @@ def target(name: str = "kubeflow_docs_v1") -> Target:
     return Target(DOCS, name, {}, True, 0.0)
 
 
-def test_the_same_question_is_asked_once_and_any_other_anew(asked: list[tuple[Any, ...]]) -> None:
+def test_the_same_question_is_asked_once_and_any_other_again(asked: list[tuple[Any, ...]]) -> None:
     reader = CachingReader(Settings(milvus_uri="nowhere.db"))
     shared = {"fields": ("repo",), "deadline": Deadline(1)}
 

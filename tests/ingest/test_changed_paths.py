@@ -110,11 +110,11 @@ def test_named_pages_become_what_a_whole_run_makes_of_them_and_no_other_row_chan
         place.whole(prefix, "docs")
     before = place.documents("named", "docs")
 
-    edited = {f"content/guides/{name}.md": page(name, "Anew.") for name in names[:2]}
-    edited["content/plans/next.md"] = page("next", "Anew.")
+    edited = {f"content/guides/{name}.md": page(name, "Again.") for name in names[:2]}
+    edited["content/plans/next.md"] = page("next", "Again.")
     (place.folder / "site" / "content/guides/page-2.md").unlink()
     second = commit_files(place.folder / "site", {**edited, "content/guides/added.md": page("added")})
-    commit_files(place.folder / "other", {"content/a.md": page("prune", "Anew.")})
+    commit_files(place.folder / "other", {"content/a.md": page("prune", "Again.")})
     asked = [f"site:content/{name}.md" for name in ("guides/page-0", "guides/page-2", "guides/added", "plans/next")]
     outcome = place.named("named", "docs", *asked)
     place.whole("entire", "docs")
@@ -237,7 +237,7 @@ def test_named_threads_are_read_again_and_the_cursor_stays_where_it_was(place: P
     assert whole["bees:1"] == after["bees:1"]
 
 
-def test_a_collection_that_is_filled_anew_takes_every_document(place: Place) -> None:
+def test_a_collection_that_is_filled_again_takes_every_document(place: Place) -> None:
     make_repository(place.folder / "fresh", {"content/a.md": page("prune")})
     place.catalogue(f"name: fresh, {SITE.format(name='fresh')}")
     outcome = place.ran("fresh", "docs", changed_paths=["fresh:content/a.md"])

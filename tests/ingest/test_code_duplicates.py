@@ -112,7 +112,7 @@ def test_a_copy_is_kept_where_the_catalogue_does_not_have_the_owner(tmp_path: Pa
     assert copied.skips == ()
 
 
-def test_a_source_is_cut_anew_once_the_owner_of_what_it_copies_is_added(tmp_path: Path) -> None:
+def test_a_source_is_cut_again_once_the_owner_of_what_it_copies_is_added(tmp_path: Path) -> None:
     catalogue = catalogue_of(tmp_path, COPIER)
     before = resolved(catalogue, tmp_path)
     assert resolved(catalogue, tmp_path) == before

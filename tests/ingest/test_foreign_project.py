@@ -174,7 +174,7 @@ def test_a_misspelt_product_is_refused_with_file_and_line(project: Path, tmp_pat
         load_questions(questions, load_catalogue(project / "catalogue.yaml").vocabulary)
 
 
-def test_changed_words_cut_the_sources_anew(project: Path, tmp_path: Path) -> None:
+def test_changed_words_cut_the_sources_again(project: Path, tmp_path: Path) -> None:
     (project / "words" / "more.yaml").write_text(VOCABULARY + "bots: [miller]\n")
     (project / "more.yaml").write_text(CATALOGUE.replace("vocabulary.yaml", "more.yaml"))
 

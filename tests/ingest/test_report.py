@@ -117,7 +117,7 @@ def test_a_crash_without_a_message_is_notified_all_the_same(webhook: Webhook) ->
     assert webhook.told[0].startswith("code: run all-1 (7b2e) ended before its report: KFP does not say which step")
 
 
-def test_a_collection_without_sources_is_no_failure(tmp_path: Path) -> None:
+def test_a_collection_without_sources_does_not_fail(tmp_path: Path) -> None:
     none = result(collection="issues", step="plan", status="none")
     report(written(tmp_path, none))
     assert summary_lines(none) == ["issues: no source"]

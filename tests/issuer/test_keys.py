@@ -35,7 +35,7 @@ def test_a_name_says_when_its_key_was_made() -> None:
             made_at(wrong)
 
 
-def test_what_is_no_key_is_refused_without_being_quoted() -> None:
+def test_what_is_not_a_key_is_refused_without_being_quoted() -> None:
     name, pem = make_key(NOW)
     rsa = b"-----BEGIN PRIVATE KEY-----\nTOPSECRET\n-----END PRIVATE KEY-----\n"
     for content in (b"", b"TOPSECRET", rsa, pem[:60]):

@@ -381,7 +381,7 @@ def test_agents_of_kagent_reach_the_server_under_a_name_that_it_answers() -> Non
 
 
 VALUES = ("values-standalone.yaml", "values-cluster.yaml")
-# The switches of the Milvus chart 5.0 that these values turn; a misspelt one would be ignored without a word.
+# The switches of the Milvus chart 5.0 that these values turn; a misspelt one would be ignored silently.
 MILVUS_KEYS = {
     "cluster", "image", "streaming", "standalone", "proxy", "mixCoordinator", "queryNode", "dataNode", "streamingNode",
     "extraConfigFiles", "minio", "etcd", "pulsarv3", "externalS3", "metrics",

@@ -110,7 +110,7 @@ def test_the_official_client_runs_the_three_tools_over_stdio(
 
     names, *found = asyncio.run(scenario())
     assert all("[c1]" in text_of(result) for result in found)
-    # Whoever starts the process may use what it was told to offer.
+    # Whoever starts the process may use what it was started to offer.
     assert "upsert_document" in names
 
 

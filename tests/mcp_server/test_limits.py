@@ -46,7 +46,7 @@ def test_all_clients_together_are_limited_too() -> None:
         limiter.check("d")
 
 
-def test_a_rate_of_zero_is_no_limit() -> None:
+def test_a_rate_of_zero_means_no_limit() -> None:
     limiter = RateLimiter(0, 0, 1, Clock())
 
     for _ in range(1000):

@@ -170,7 +170,7 @@ def test_a_crash_shows_a_request_id_and_logs_the_traceback(caplog: pytest.LogCap
     assert "secret detail" in caplog.text
 
 
-def test_a_caller_over_its_rate_is_told_when_to_come_back(corpus_uri: str) -> None:
+def test_a_caller_over_its_rate_learns_when_to_come_back(corpus_uri: str) -> None:
     async def call(client: Client) -> list[Any]:
         return [await client.call_tool("search_kubeflow_docs", {"query": "caching"}) for _ in range(3)]
 

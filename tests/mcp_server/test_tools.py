@@ -105,7 +105,7 @@ def test_every_description_says_what_the_tool_is_not_for_and_names_the_others() 
         assert all(other in tool.description for other in names - {tool.name})
 
 
-def test_known_values_of_the_live_corpus_stand_in_the_descriptions() -> None:
+def test_known_values_of_the_live_corpus_are_in_the_descriptions() -> None:
     schema = SEARCH_TOOLS[2].input_schema({"kind": ("ConfigMap", "TrainJob")})
 
     assert "Known values: ConfigMap, TrainJob." in schema["properties"]["kind"]["description"]

@@ -69,9 +69,9 @@ class Corpus:
         return {key: row for key, row in self.rows(spec).items() if row["source"] == "manual"}
 
     def run(self, pages: int, **values: Any) -> Any:
-        brought = [result(self.folder, "site", corpus("site", pages))]
+        fetched = [result(self.folder, "site", corpus("site", pages))]
         prefix = self.settings.collection_prefix
-        return Run(self.client, self.folder / "work", brought, prefix=prefix, embedder=self.embedder, **values).all()
+        return Run(self.client, self.folder / "work", fetched, prefix=prefix, embedder=self.embedder, **values).all()
 
     def calls(self, *calls: tuple[str, dict[str, Any]], caller: Caller = OPERATOR, model: Any = None) -> list[Any]:
         async def scenario() -> list[Any]:

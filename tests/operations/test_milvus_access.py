@@ -60,7 +60,7 @@ def test_a_new_server_gets_its_database_users_and_rights_and_loses_the_published
     assert {(database, collection) for _, _, database, collection in server.grants} == {("corpus", "*")}
 
 
-def test_a_reader_changes_nothing_and_a_writer_is_no_administrator() -> None:
+def test_a_reader_changes_nothing_and_a_writer_is_not_an_administrator() -> None:
     assert not READER & CHANGING
     assert CHANGING <= WRITER
     assert not WRITER & {"CreateDatabase", "DropDatabase", "Import"}

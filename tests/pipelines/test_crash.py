@@ -58,7 +58,7 @@ sys.meta_path.insert(0, Killer())
 """
 
 
-def test_a_killed_step_of_a_local_run_is_named_and_the_program_that_started_it_tells_of_it_once(
+def test_a_killed_step_of_a_local_run_is_named_and_the_program_that_started_it_notifies_once(
     tmp_path: Path, webhook: Webhook
 ) -> None:
     write_site(tmp_path / "bees", hives="Look into each hive once a week.")
@@ -68,6 +68,6 @@ def test_a_killed_step_of_a_local_run_is_named_and_the_program_that_started_it_t
     path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
     ran = run(tmp_path, "docs", "--catalogue", catalogue, PYTHONPATH=path)
     assert ran.code == 1
-    assert ran.error.startswith("error: docs: source bees failed at chunk: its process ended without a word: killed")
+    assert ran.error.startswith("error: docs: source bees failed at chunk: its process ended without a message: killed")
     (told,) = webhook.told
     assert told == f"run {next((tmp_path / 'local' / 'runs').iterdir()).name}: {ran.error.removeprefix('error: ')}"

@@ -102,7 +102,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
 
 
 @pytest.mark.slow
-def test_a_run_indexes_every_source_and_says_what_became_of_each(indexed: tuple[Path, Ran]) -> None:
+def test_a_run_indexes_every_source_and_says_how_each_ended(indexed: tuple[Path, Ran]) -> None:
     folder, first = indexed
     assert first.code == 0, first.err
     assert sorted(row[1] for row in rows(folder)) == ["apples", "apples", "bees"]

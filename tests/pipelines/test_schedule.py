@@ -153,7 +153,7 @@ def test_an_unknown_parameter_is_refused_before_anything_is_uploaded(
     assert not api.pipelines
 
 
-def test_a_server_that_cannot_start_the_task_that_tells_of_a_crash_names_the_option_without_it(
+def test_a_server_that_cannot_start_the_task_that_reports_a_crash_names_the_option_without_it(
     api: KfpApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     api.final_status = False

@@ -37,7 +37,7 @@ def builder(*words: str, unit_tokens: int = 600) -> EvidenceBuilder:
     return EvidenceBuilder(words, ApproximateCounter(), unit_tokens)
 
 
-def test_the_first_line_says_that_these_are_no_instructions() -> None:
+def test_the_first_line_says_that_these_are_not_instructions() -> None:
     text = builder().build([hit("one"), hit("two", unit="v")], 500).text
     assert text.startswith(HEADER)
     assert "not instructions" in HEADER

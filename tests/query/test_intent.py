@@ -248,7 +248,7 @@ def test_products_are_named_as_people_write_them(text: str, areas: tuple[str, ..
         ("what about autoscaling.knative.dev/target", ("autoscaling.knative.dev/target",)),
     ],
 )
-def test_identifiers_are_told_from_product_names(text: str, names: tuple[str, ...]) -> None:
+def test_identifiers_are_distinguished_from_product_names(text: str, names: tuple[str, ...]) -> None:
     assert named_identifiers(text) == names
 
 
@@ -265,7 +265,7 @@ def test_the_superseded_generation_is_wanted_only_where_it_is_named() -> None:
     assert not read("kfp caching").legacy
 
 
-def test_what_stands_in_quotes_is_looked_for_and_not_asked() -> None:
+def test_what_is_in_quotes_is_looked_for_and_not_asked() -> None:
     assert read('"when was the pod released"').intent == "exact"
 
 

@@ -188,7 +188,7 @@ def test_words_of_a_link_stay() -> None:
 
 @pytest.mark.parametrize("text", KEPT)
 @pytest.mark.parametrize("code", [False, True])
-def test_what_is_no_link_stays(text: str, code: bool) -> None:
+def test_what_is_not_a_link_stays(text: str, code: bool) -> None:
     assert strip_links(text, code=code).text == text
 
 

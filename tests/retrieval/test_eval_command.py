@@ -91,7 +91,7 @@ def test_reports_are_written_for_people_and_for_machines(
 
 
 @pytest.mark.slow
-def test_a_run_is_held_against_its_baseline_and_a_baseline_of_other_questions_is_refused(
+def test_a_run_is_compared_with_its_baseline_and_a_baseline_of_other_questions_is_refused(
     command: Callable[..., tuple[int, str, str]], right: Path, wrong: Path, tmp_path: Path
 ) -> None:
     baseline = tmp_path / "baseline.json"

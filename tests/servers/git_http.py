@@ -27,7 +27,7 @@ class GitHttp:
         status: Answer every request with this status; 0 answers for real.
         redirects: First path segment to the address that it has moved to.
         hang: Accept requests and never answer.
-        broken_answers: How many of the next pack answers break off in the middle.
+        broken_answers: How many of the next pack answers end in the middle.
         requests: Lines ``METHOD path``.
         headers: ``Authorization`` header of each request, empty where there was none.
     """

@@ -76,7 +76,7 @@ class Fault:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b'{"message": "Server Error"}'
-    # Promise so many bytes more than are sent.
+    # Promise this many bytes more than are sent.
     cut: int = 0
     # Break the real answer off in its middle.
     truncate: bool = False

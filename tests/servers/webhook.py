@@ -1,4 +1,4 @@
-"""A chat service's webhook on loopback: it keeps what it was told."""
+"""A chat service's webhook on loopback: it keeps what it was sent."""
 
 from __future__ import annotations
 

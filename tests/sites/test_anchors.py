@@ -81,7 +81,7 @@ def test_docusaurus_explicit_ids_do_not_count_as_taken() -> None:
     assert docusaurus("Set up {#go}", "Go", "Go") == ["go", "go", "go-1"]
 
 
-def test_an_explicit_id_is_no_part_of_the_text() -> None:
+def test_an_explicit_id_is_not_part_of_the_text() -> None:
     assert GithubAnchors().next(HeadingSource("", "Set up {#go}")) == Anchor("go", "Set up")
     assert GoldmarkAnchors().next(HeadingSource("Set up {#go}", "Set up {#go}")) == Anchor("go", "Set up")
 

@@ -27,6 +27,6 @@ def test_what_only_looks_like_front_matter_is_body(text: str) -> None:
     assert read_front_matter(text.split("\n")).lines == 0
 
 
-def test_hostile_yaml_is_no_front_matter_and_no_crash() -> None:
+def test_hostile_yaml_is_not_front_matter_and_does_not_crash() -> None:
     for body in ("a: !!python/object/apply:os.system [ls]", "a: " + "[" * 5_000, "? [a, b]\n: c"):
         assert read_front_matter(["---", *body.split("\n"), "---"]).lines in (3, 4)

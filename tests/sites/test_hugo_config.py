@@ -37,5 +37,5 @@ def test_a_file_that_does_not_parse_gives_nothing_and_never_an_error(path: str, 
     assert isinstance(read_params({path: data}), dict)
 
 
-def test_deep_nesting_is_no_error() -> None:
+def test_deep_nesting_does_not_fail() -> None:
     assert read_params({"hugo.json": b"[" * 100_000, "hugo.toml": b"a = " + b"[" * 10_000}) == {}

@@ -174,7 +174,7 @@ def test_a_code_source_tells_manifests_from_code_and_asks_gitattributes(tmp_path
 
 
 @pytest.mark.slow
-def test_every_file_that_is_no_text_is_skipped_with_its_reason(tmp_path: Path) -> None:
+def test_every_file_that_is_not_text_is_skipped_with_its_reason(tmp_path: Path) -> None:
     folder = tmp_path / "repository"
     make_repository(
         folder,
@@ -307,7 +307,7 @@ def test_a_remote_that_lacks_one_of_its_objects_costs_that_file_only(tmp_path: P
     assert [(item.path, getattr(item, "reason", "")) for item in found] == [("docs/a.md", ""), ("docs/b.md", "missing")]
 
 
-def test_a_machine_without_git_is_told_what_to_install(
+def test_a_machine_without_git_gets_an_error_that_says_what_to_install(
     upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -101,7 +101,7 @@ def test_an_older_commit_of_such_a_server_is_found_in_its_history(
     assert resolve_revision(_source(server, ref=older[:8]), Settings()).commit == older
 
 
-def test_an_unknown_ref_is_told_apart_from_an_unknown_repository(server: GitHttp) -> None:
+def test_an_unknown_ref_is_distinguished_from_an_unknown_repository(server: GitHttp) -> None:
     with pytest.raises(UnknownRef, match="no branch, tag or commit 'mian'.*Known refs are main"):
         resolve_revision(_source(server, ref="mian"), Settings())
     with pytest.raises(RepositoryNotFound, match="nothing.git is not there.*Check repo and url"):
@@ -157,14 +157,14 @@ def test_nobody_listening_is_unreachable() -> None:
 
 
 @pytest.mark.slow
-def test_an_answer_that_breaks_off_once_is_asked_for_again(server: GitHttp, tmp_path: Path) -> None:
+def test_an_answer_that_is_cut_off_once_is_asked_for_again(server: GitHttp, tmp_path: Path) -> None:
     server.broken_answers = 1
     assert _texts(_source(server), tmp_path) == ["# A2\n", "# B\n"]
     assert server.broken_answers == 0
 
 
 @pytest.mark.slow
-def test_answers_that_always_break_off_are_an_error(server: GitHttp) -> None:
+def test_answers_that_are_always_cut_off_are_an_error(server: GitHttp) -> None:
     server.broken_answers = 99
     with pytest.raises(SourceUnreachable):
         resolve_revision(_source(server), Settings(), QUICK)

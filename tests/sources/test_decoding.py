@@ -30,7 +30,7 @@ def test_utf8_is_text_without_its_mark_and_with_one_kind_of_line_end(data: bytes
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "lfs_pointer"),
     ],
 )
-def test_what_is_no_utf8_text_gives_a_reason(data: bytes, reason: str) -> None:
+def test_what_is_not_utf8_text_gives_a_reason(data: bytes, reason: str) -> None:
     assert decode(data) == ("", reason)
 
 

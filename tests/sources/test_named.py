@@ -33,7 +33,7 @@ def test_an_issue_is_named_by_its_number(catalogue: Catalogue) -> None:
     name = next(source.name for source in catalogue.sources if source.type == "issue")
     assert named_documents(catalogue, [f"{name}:17"]) == {name: ("17",)}
     for wrong in ("0", "017", "seventeen", "99999999", "1/2"):
-        with pytest.raises(InvalidArgument, match="is no issue"):
+        with pytest.raises(InvalidArgument, match="is not an issue"):
             named_documents(catalogue, [f"{name}:{wrong}"])
 
 
@@ -54,11 +54,11 @@ def test_an_issue_is_named_by_its_number(catalogue: Catalogue) -> None:
         ("site:docs/?.md", "is a pattern", "Name each document"),
         ("site:a\0.md", "holds a control character", "SOURCE:PATH"),
         ("site:a\n.md", "holds a control character", "SOURCE:PATH"),
-        ("site:.git/config", "is no path that a document can have", "SOURCE:PATH"),
-        ("site:" + "a" * 5000, "is no path that a document can have", "SOURCE:PATH"),
+        ("site:.git/config", "is not a path that a document can have", "SOURCE:PATH"),
+        ("site:" + "a" * 5000, "is not a path that a document can have", "SOURCE:PATH"),
     ],
 )
-def test_what_is_no_name_says_which_and_what_to_write(word: str, said: str, remedy: str) -> None:
+def test_what_is_not_a_name_says_which_and_what_to_write(word: str, said: str, remedy: str) -> None:
     with pytest.raises(InvalidArgument) as error:
         parse_named(["site:good.md", word])
     assert said in error.value.problem

@@ -36,9 +36,9 @@ class Store:
 
     def run(self, pages: Any = (), *, source: str = "site", results: Any = None, **values: Any) -> Run:
         """A run over one source, or over given results."""
-        brought = [result(self.folder, source, pages)] if results is None else results
+        fetched = [result(self.folder, source, pages)] if results is None else results
         embedded = self.settings.embedded_milvus
-        return Run(self.client, self.folder / "work", brought, prefix=self.prefix, embedded=embedded, **values)
+        return Run(self.client, self.folder / "work", fetched, prefix=self.prefix, embedded=embedded, **values)
 
 
 @pytest.fixture(scope="session")

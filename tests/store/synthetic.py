@@ -97,7 +97,7 @@ def corpus(source: str, pages: int, *, sections: int = 3, revision: str = "c1", 
 
 
 def result(folder: Path, source: str, pages: Iterable[list[Chunk]], **values: Any) -> SourceResult:
-    """What the steps before hand on for a source."""
+    """What the steps before pass on for a source."""
     path = folder / f"{hashlib.sha256(source.encode()).hexdigest()[:8]}.jsonl.zst"
     write_jsonl(path, (chunk.to_dict() for chunks in pages for chunk in chunks))
     return SourceResult(source, chunks=path, **{"revision": "c1", **values})

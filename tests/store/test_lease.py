@@ -119,7 +119,7 @@ def test_a_lease_outlives_the_step_and_its_shell_while_the_process_that_starts_t
 
 
 @pytest.mark.slow
-def test_a_lease_for_which_no_process_stands_ends_with_its_expiry_only(
+def test_a_lease_without_a_process_ends_with_its_expiry_only(
     open_store: Callable[[str], Store], lite_server: MilvusLiteServer
 ) -> None:
     store = open_store(lite_server.uri)

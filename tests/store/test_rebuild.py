@@ -99,7 +99,7 @@ def test_rows_that_people_wrote_are_copied_with_their_vectors(store: Store) -> N
     assert rows_of(store.client, store.served)[key] == before
 
 
-def test_rows_that_people_write_during_a_rebuild_are_brought_over(embedded: Store) -> None:
+def test_rows_that_people_write_during_a_rebuild_are_carried_over(embedded: Store) -> None:
     embedded.run(corpus("site", 2)).all()
     gone = write_manual(embedded, "Note: deleted meanwhile")
     run = embedded.run(corpus("site", 2), mode="rebuild")

@@ -19,7 +19,7 @@ from tests.store.conftest import Store
 from tests.store.synthetic import MODEL, Run, corpus, result, rows_of
 
 
-def brought(store: Store, *, pages: int = 4, fingerprint: str = "f1", edit: str = "", **values: Any) -> SourceResult:
+def fetched(store: Store, *, pages: int = 4, fingerprint: str = "f1", edit: str = "", **values: Any) -> SourceResult:
     return result(store.folder, "site", corpus("site", pages, edit=edit), fingerprint=fingerprint, **values)
 
 
@@ -33,7 +33,7 @@ def revisit(store: Store) -> tuple[Run, Plan]:
     version = live(store)
     held = settled_sources(store.client, version)
     plan = unchanged_plan(DOCS, held, prefix=store.prefix, live=version.name, recipe=Recipe(MODEL, 256), run="second")
-    return store.run(results=[brought(store)]), plan
+    return store.run(results=[fetched(store)]), plan
 
 
 def settled(store: Store) -> dict[str, Settled]:
@@ -41,13 +41,13 @@ def settled(store: Store) -> dict[str, Settled]:
 
 
 def test_a_published_run_leaves_its_sources_settled(store: Store) -> None:
-    store.run(results=[brought(store)]).all()
+    store.run(results=[fetched(store)]).all()
     assert settled(store) == {"site": Settled("f1", documents=4, rows=12)}
 
 
 def test_a_run_in_which_nothing_changed_writes_no_row_and_records_that_it_was_there(embedded: Store) -> None:
     store = embedded
-    first = store.run(results=[brought(store)]).all()
+    first = store.run(results=[fetched(store)]).all()
     before = rows_of(store.client, store.served)
     set_properties(store.client, live(store).name, {"fetched:site": "long ago"})
     run, plan = revisit(store)
@@ -70,10 +70,10 @@ def test_the_plan_of_such_a_run_survives_its_artifact() -> None:
     assert Plan.from_dict(plan.to_dict()) == plan
 
 
-def test_a_writer_that_breaks_off_leaves_nothing_settled(embedded: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_is_interrupted_leaves_nothing_settled(embedded: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store = embedded
-    store.run(results=[brought(store)]).all()
-    run = store.run(results=[brought(store, fingerprint="f2", edit=" and more")])
+    store.run(results=[fetched(store)]).all()
+    run = store.run(results=[fetched(store, fingerprint="f2", edit=" and more")])
     plan = run.plan()
     files = run.embed(plan)
 
@@ -87,22 +87,22 @@ def test_a_writer_that_breaks_off_leaves_nothing_settled(embedded: Store, monkey
     # The source went back to what it was: had the record survived, rows of the broken run would now count as right.
     assert read_recorded(live(store)) == {}
     assert settled(store) == {}
-    store.run(results=[brought(store)]).all()
+    store.run(results=[fetched(store)]).all()
     assert settled(store) == {"site": Settled("f1", documents=4, rows=12)}
 
 
-def test_rows_that_are_lost_or_that_nobody_brought_unsettle_a_version(embedded: Store) -> None:
+def test_rows_that_are_lost_or_that_no_source_has_unsettle_a_version(embedded: Store) -> None:
     store = embedded
-    store.run(results=[brought(store)]).all()
+    store.run(results=[fetched(store)]).all()
     key = min(rows_of(store.client, store.served))
     store.client.delete(live(store).name, filter=f'id == "{key}"')
     assert settled(store) == {}
-    assert store.run(results=[brought(store)]).all().rows["rows_written"] == 3
+    assert store.run(results=[fetched(store)]).all().rows["rows_written"] == 3
 
 
 def test_rows_that_people_write_do_not(embedded: Store) -> None:
     store = embedded
-    store.run(results=[brought(store)]).all()
+    store.run(results=[fetched(store)]).all()
     row = next(iter(rows_of(store.client, store.served).values()))
     store.client.upsert(live(store).name, [{**row, "vector": list(row["vector"]), "id": "by-hand", "source": "manual"}])
     assert settled(store) == {"site": Settled("f1", documents=4, rows=12)}
@@ -115,21 +115,21 @@ def test_rows_that_people_write_do_not(embedded: Store) -> None:
 )
 def test_what_was_not_read_whole_at_a_commit_is_not_settled(embedded: Store, values: dict[str, Any]) -> None:
     store = embedded
-    store.run(results=[brought(store, **values)]).all()
+    store.run(results=[fetched(store, **values)]).all()
     assert settled(store) == {}
 
 
-def test_a_source_that_is_held_and_not_settled_unsettles_the_others(embedded: Store) -> None:
+def test_a_source_that_is_stored_and_not_settled_unsettles_the_others(embedded: Store) -> None:
     store = embedded
     other = result(store.folder, "other", corpus("other", 2))
-    store.run(results=[brought(store), other]).all()
+    store.run(results=[fetched(store), other]).all()
     assert read_recorded(live(store)).keys() == {"site"}
     assert settled(store) == {}
 
 
 def test_a_gate_that_alarmed_is_asked_again(embedded: Store) -> None:
     store = embedded
-    store.run(results=[brought(store)]).all()
+    store.run(results=[fetched(store)]).all()
     name = live(store).name
     record = last_run(store.client, name)
     assert isinstance(record, RunRecord)
@@ -140,7 +140,7 @@ def test_a_gate_that_alarmed_is_asked_again(embedded: Store) -> None:
 
 def test_a_plan_that_another_writer_overtook_is_not_carried_out(embedded: Store) -> None:
     store = embedded
-    store.run(results=[brought(store)]).all()
+    store.run(results=[fetched(store)]).all()
     run, plan = revisit(store)
     clear_settled(store.client, live(store))
     before = last_run(store.client, live(store).name)

@@ -107,12 +107,12 @@ def work(job: Job) -> None:
     settings = Settings(milvus_uri=job.uri, collection_prefix=job.prefix)
     folder = job.folder / f"{os.getpid()}"
     folder.mkdir(parents=True)
-    brought = [result(folder, source, pages, revision=f"c{job.state}") for source, pages in states(job.state).items()]
+    fetched = [result(folder, source, pages, revision=f"c{job.state}") for source, pages in states(job.state).items()]
     with connected(settings) as client:
         Run(
             _Watched(client, job),
             folder / "work",
-            brought,
+            fetched,
             mode=job.mode,
             prefix=job.prefix,
             embedded=settings.embedded_milvus,

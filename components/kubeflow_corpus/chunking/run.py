@@ -60,7 +60,7 @@ def chunk_document(
         vocabulary: The words of the project; None is the packaged one. Manifests take it from their context.
 
     Returns:
-        Its rows; or a skip where there is no chunker for such a document.
+        Its rows; or a skip if no chunker takes such a document.
     """
     extension = posixpath.splitext(document.path)[1].lower()
     name = CHUNKERS.get((document.source_type, extension)) or CHUNKERS.get((document.source_type, ""))

@@ -23,7 +23,7 @@ from kubeflow_corpus.records import GateReport
 
 FORMAT: Final = 1
 DEFAULT_TOLERANCE: Final = 0.02
-# Floors of a question set that brings none of its own: a gate must be able to fail.
+# Floors of a question set without floors of its own: a gate must be able to fail.
 DEFAULT_FLOORS: Final[Mapping[str, float]] = {"hit@5": 0.90, "evidence": 0.80}
 # The metrics that may stop a publish; the others are shown and do not decide.
 GATED: Final = (

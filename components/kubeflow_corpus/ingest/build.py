@@ -17,7 +17,7 @@ _PACKAGE: Final = Path(__file__).parents[1]
 
 @cache
 def build_digest() -> str:
-    """Returns a digest of the program: what another build made must not stand for what this one would make."""
+    """Returns a digest of the program: what another build made must not pass for what this one would make."""
     digest = hashlib.sha256(sys.version.encode())
     for file in sorted(_PACKAGE.rglob("*")):
         if file.suffix in (".py", ".yaml", ".json"):
@@ -29,7 +29,7 @@ def fingerprint(state: SourceState) -> str:
     """Returns a digest of everything that the rows of a source are made of.
 
     Returns:
-        The digest; empty where no commit stands for the documents, or the run asks for some of them only.
+        The digest; empty if no commit identifies the documents, or the run asks for some of them only.
     """
     if not state.ok or state.named is not None or not state.made_of.revision:
         return ""

@@ -30,7 +30,7 @@ def list_sources(
         begun: The options and the names, and how reading the catalogue went.
 
     Returns:
-        The names, at least one, which is empty where there is no source.
+        The names, at least one, which is empty if there is no source.
     """
     from kubeflow_corpus.ingest.results import NO_SOURCE
     from kubeflow_corpus.ingest.sources import list_sources
@@ -136,7 +136,7 @@ def plan(
         planned: The plan, the texts to embed, and how it went.
 
     Returns:
-        The shards of texts to embed, at least one, which is empty where there is none.
+        The shards of texts to embed, at least one, which is empty if there is none.
     """
     from kubeflow_corpus.ingest.store import plan
 
@@ -240,7 +240,7 @@ def report_corpus(docs: Input[Dataset], issues: Input[Dataset], code: Input[Data
 
 @dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)
 def notify_crash(collection: str, run_name: str, run_id: str, status: PipelineTaskFinalStatus) -> None:
-    """Notifies the webhook of steps that ended early, so that there will be no report.
+    """Notifies the webhook of steps that ended early, and there will not be a report.
 
     Args:
         collection: docs, issues or code.

@@ -39,7 +39,7 @@ def embed(shard: str, planned: str, target: str) -> StepResult:
     """Embeds the texts of one shard.
 
     Args:
-        shard: Path of the texts below the plan's folder; empty where there is no plan.
+        shard: Path of the texts below the plan's folder; empty if there is no plan.
         planned: Folder that `plan` wrote.
         target: Folder for vectors and the result.
     """

@@ -34,7 +34,7 @@ def evaluate(applied: str, target: str, page: str) -> StepResult:
 
     Without a question set nothing is asked, and the store's own gate in `publish` decides alone. A rebuild is served
     and an incremental run raises no alarm only with the least means of the run's floors (`DEFAULT_FLOORS` where it has
-    none); a rebuild must also be no worse than what is served.
+    none); a rebuild must also not be worse than what is served.
 
     Args:
         applied: Folder that `apply` wrote.

@@ -41,7 +41,7 @@ class Event:
         item: The source or the shard that this step works on; empty where it works on the collection.
         state: What happened.
         done: Units finished so far.
-        total: Units in all; 0 where nobody knows.
+        total: Units in all; 0 if it is not known.
         unit: What is counted, in the plural.
         counts: Figures of a finished step.
         problem: What failed, in one line.

@@ -90,7 +90,7 @@ class RowInputs:
         recipe: What the rows are cut and embedded with.
         entry: Digest of the source's entry in the catalogue and of the catalogue's vocabulary: other globs make other
             documents of the same commit, other words other rows.
-        revision: Commit or digest of the documents; empty where none stands for them.
+        revision: Commit or digest of the documents; empty if none identifies them.
         repos: Repositories of all code sources: of several copies of a CRD the owner's is kept, where the owner is in
             the catalogue at all.
     """
@@ -201,7 +201,7 @@ class StepResult(Result):
         run: Name of the run, for the lease and for what the collection records.
         names: Names of the sources of this run.
         recipe: What rows are made with; None until the model was described.
-        live: Physical name of the version that is served; empty where there is none.
+        live: Physical name of the version that is served; empty if there is none.
         cursors: Where the fetch of an issue source goes on, by source.
         settled: What the served version is known to hold, by source.
         failed_in: The run that failed at a source, by source, where the last one did.

@@ -98,7 +98,7 @@ def _plan(work: Work[StepResult], chunks: Sequence[str]) -> StepResult:
     made = _unchanged_plan(before) if unchanged else _compared_plan(work, chunks, covered)
     if partial and made.mode == "rebuild":
         raise InvalidArgument(
-            f"{made.served} has to be filled anew ({'; '.join(made.reasons)}), which takes every document",
+            f"{made.served} has to be filled again ({'; '.join(made.reasons)}), which takes every document",
             remedy="Run once without changed_paths",
             argument="changed_paths",
         )

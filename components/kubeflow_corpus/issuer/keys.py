@@ -53,13 +53,13 @@ def made_at(name: str) -> float:
     match = _NAME.fullmatch(name)
     if match is None:
         raise SettingsError(
-            f"The session key {name!r} has no valid name",
+            f"The session key {name!r} has an invalid name",
             remedy="Keys are made by `kubeflow-corpus issuer rotate`; remove what something else put there",
         )
     try:
         return datetime.strptime(match[1], _STAMP).replace(tzinfo=UTC).timestamp()
     except ValueError as error:
-        raise SettingsError(f"The session key {name!r} has no valid date", remedy="Remove it") from error
+        raise SettingsError(f"The session key {name!r} has an invalid date", remedy="Remove it") from error
 
 
 def make_key(now: float) -> tuple[str, bytes]:

@@ -43,8 +43,8 @@ class RateLimiter:
     """One bucket for all callers and one for each.
 
     Args:
-        global_rate: Calls per second of all clients together; 0 is no limit.
-        client_rate: Calls per second of one client; 0 is no limit.
+        global_rate: Calls per second of all clients together; 0 means no limit.
+        client_rate: Calls per second of one client; 0 means no limit.
         burst: Seconds of the rate that may be used at once.
         clock: Seconds, monotonic.
     """

@@ -34,8 +34,8 @@ class ServerSettings(ServiceSettings):
     max_body_bytes: WholeNumber = Field(256 * KIBIBYTE, description="Largest request body.")
     max_concurrency: WholeNumber = Field(8, description="Searches that run at the same time.")
     max_queue: WholeNumber = Field(64, description="Calls that may wait for their turn; further ones are refused.")
-    global_rate: Number = Field(0.0, description="Calls per second of all clients together; 0 is no limit.")
-    client_rate: Number = Field(0.0, description="Calls per second of one client; 0 is no limit.")
+    global_rate: Number = Field(0.0, description="Calls per second of all clients together; 0 means no limit.")
+    client_rate: Number = Field(0.0, description="Calls per second of one client; 0 means no limit.")
     burst: Number = Field(2.0, description="Seconds of the rate that may be used at once.")
     search_seconds: Number = Field(DEFAULT_TIMEOUT_SECONDS, description="How long one search may take.")
     shutdown_seconds: Number = Field(20.0, description="How long running calls may take to finish after SIGTERM.")
@@ -48,7 +48,7 @@ class ServerSettings(ServiceSettings):
     auth_audience: str = Field("", description="Required aud.")
     auth_scope: str = Field("", description="Scope that every caller needs; empty is none.")
     allow_anonymous: bool = Field(False, description="Waives authentication on addresses other than loopback.")
-    visibility_claim: str = Field("", description="Claim that names the caller's groups; empty is no tenancy.")
+    visibility_claim: str = Field("", description="Claim that names the caller's groups; empty means no tenancy.")
     write_enabled: bool = Field(
         False,
         description="Whether the writing tools are offered: over HTTP to callers whose token has MCP_WRITE_SCOPE, over "

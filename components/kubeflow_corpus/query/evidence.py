@@ -114,7 +114,7 @@ class EvidenceBuilder:
             hits: Units, best first.
             budget: Tokens of the whole text.
             notes: Lines that a reader must know, such as a relaxed filter.
-            further: Units for what the hits leave of the budget, best first; they are no part of `left_out`.
+            further: Units for what the hits leave of the budget, best first; they are not part of `left_out`.
         """
         given, failed = tuple(notes), set[str]()
         while True:
@@ -137,7 +137,7 @@ class EvidenceBuilder:
         *,
         nothing: bool,
     ) -> Evidence:
-        """Returns the evidence of hits, and adds to `failed` those that cannot be shown: it is then to be built anew.
+        """Returns the evidence of hits, and adds to `failed` those that cannot be shown: it then has to be built again.
 
         What they would have taken of the budget belongs to the others, and the note about them needs room too.
         """
@@ -197,7 +197,7 @@ class EvidenceBuilder:
         return 0
 
     def passage(self, hit: Hit, room: int) -> Passage:
-        """Returns what is shown of a unit within so many tokens."""
+        """Returns what is shown of a unit within a number of tokens."""
         code = hit.source_type in ("code", "manifest")
         raw = [str(row["content_text"]) for row in hit.rows]
         if len(hit.content_text) <= room * MAX_TOKEN_CHARACTERS:

@@ -35,7 +35,7 @@ def validated(spec: CollectionSpec, given: Mapping[str, Any]) -> dict[str, Filte
 
     Args:
         spec: The collection.
-        given: Values by filter name; None and empty values are no filter.
+        given: Values by filter name; None and empty values do not filter.
 
     Returns:
         Clean values by filter name. Whether products exist says the collection: see `check_areas`.
@@ -70,7 +70,7 @@ def groups_of(visibility: Iterable[str] | None) -> tuple[str, ...] | None:
     """Returns the groups of a caller in one spelling, so that equal rights are equal keys; None sees every row.
 
     Raises:
-        TypeError: It is one text, whose letters would each be taken for a group, or a group is no text.
+        TypeError: It is one text, whose letters would each be taken for a group, or a group is not a text.
     """
     if visibility is None:
         return None
@@ -176,7 +176,7 @@ def _date(name: str, value: Any) -> str:
         return aware.strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, AttributeError, OverflowError) as error:
         raise InvalidArgument(
-            f"{name} is no date: {_shown(value)}",
+            f"{name} is not a date: {_shown(value)}",
             remedy="Write it as 2025-03-31 or 2025-03-31T12:00:00Z",
             argument=name,
         ) from error

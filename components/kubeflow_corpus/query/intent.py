@@ -402,7 +402,7 @@ def _intent(
     text: str, versions: tuple[str, ...], identifiers: tuple[str, ...], words: _Words
 ) -> tuple[IntentName, str]:
     quoted = _QUOTED.search(text)
-    # What stands in quotes is quoted, not asked.
+    # What is in quotes is quoted, not asked.
     bare = _QUOTED.sub(" ", text) if quoted else text
     comparison = _COMPARISON.search(_MEASURED.sub(" ", bare))
     if comparison:

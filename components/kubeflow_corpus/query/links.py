@@ -33,7 +33,7 @@ AMBIGUOUS_ATTRIBUTES: Final = frozenset({"data", "to", "style", "content", "valu
 LINK_TAGS: Final = frozenset({"a", "area", "base", "link"})
 # A pass can uncover what it had split (`ht[tp](x)://y`); honest texts need one or two passes.
 MAX_PASSES: Final = 5
-# A tag longer than this is no tag that a person wrote, and a limit keeps hostile texts linear.
+# A tag longer than this is not a tag that a person wrote, and a limit keeps hostile texts linear.
 MAX_TAG: Final = 2_048
 MAX_TARGET: Final = 2_048
 
@@ -138,7 +138,7 @@ def strip_links(text: str, *, base: str = "", code: bool = False) -> Stripped:
     Args:
         text: Any text; hidden characters go first, since they can split an address.
         base: Address that relative targets are resolved against, for `Stripped.links`.
-        code: The text is a program or a manifest: ``name[index](argument)`` and ``<T>`` are no markup there.
+        code: The text is a program or a manifest: ``name[index](argument)`` and ``<T>`` are not markup there.
     """
     found: dict[str, None] = {}
 
@@ -361,7 +361,7 @@ def _tags(text: str, note: Callable[[str], None], code: bool) -> str:
 
 
 def _tag(text: str, match: re.Match[str], code: bool) -> tuple[str | None, int, list[str]] | None:
-    """Returns what a tag becomes (None: it stays), where it ends and its links; None where there is no whole tag."""
+    """Returns what a tag becomes (None: it stays), where it ends and its links; None if there is no whole tag."""
     name = match.group(1).lower()
     position, limit = match.end(), match.start() + MAX_TAG
     kept: list[str] = []

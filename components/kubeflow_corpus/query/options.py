@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kubeflow_corpus.embedding.embedder import Embedder
     from kubeflow_corpus.query.reader import Reader
 
-# Of a filter: one value or several, any of which may match; of `labels` all must. None is no filter.
+# Of a filter: one value or several, any of which may match; of `labels` all must. None does not filter.
 Values = str | Sequence[str] | AbstractSet[str] | None
 # A day or a moment, as text (``2025-03-31``, ``2025-03-31T12:00:00Z``) or object; both ends are inclusive.
 When = str | date | None

@@ -85,7 +85,7 @@ def padded(text: str, original: str) -> str:
 
 
 def blank_start(text: str, at: int) -> int:
-    """Returns where the blanks begin that stand right before a place on its line; where there are none, the place."""
+    """Returns where the blanks right before a place on its line begin; the place itself if there are none."""
     while at > 0 and text[at - 1] != "\n" and text[at - 1].isspace():
         at -= 1
     return at

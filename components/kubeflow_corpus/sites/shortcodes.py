@@ -133,10 +133,10 @@ def _replacement(
     if tag.arguments.get("codelang") and tag.name.endswith("tab"):
         coded.add(tag.name)
         return f"{CODE_FENCE}{tag.arguments['codelang']} {tag.arguments.get('name', '')}".rstrip()
-    stands_in = _stand_in(tag.name, tag.arguments, params, opening)
-    if not stands_in and tag.name not in opening:
+    substitute = _substitute(tag.name, tag.arguments, params, opening)
+    if not substitute and tag.name not in opening:
         counts[f"shortcode:{tag.name}"] += 1
-    return stands_in
+    return substitute
 
 
 def _tags(text: str) -> Iterator[_Tag]:
@@ -167,7 +167,7 @@ def _with_stray_braces(text: str, start: int, end: int) -> tuple[int, int]:
     return (start - opened, end + (after == "}" and text[end : end + 1] == "}")) if alone else (start, end)
 
 
-def _stand_in(name: str, arguments: Mapping[str, str], params: Mapping[str, Any], opening: Opening) -> str:
+def _substitute(name: str, arguments: Mapping[str, str], params: Mapping[str, Any], opening: Opening) -> str:
     wanted = arguments.get("0", "") if name in PARAMETER_NAMES else name
     value = _lookup(params, wanted)
     if value:

@@ -112,7 +112,7 @@ class Source:
         return None if "://" in self.url else Path(self.url)
 
     def selects(self, path: str) -> bool:
-        """Says whether the file at this path belongs to the source."""
+        """Returns whether the file at this path belongs to the source."""
         return matches_any(self.include, path) and not matches_any(self.exclude, path)
 
     def areas(self, path: str) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ def load_catalogue(path: str | Path = "") -> Catalogue:
 
 
 def is_loopback(host: str) -> bool:
-    """Says whether a host name or address means this machine."""
+    """Returns whether a host name or address means this machine."""
     if host == "localhost":
         return True
     try:
@@ -197,7 +197,7 @@ def is_loopback(host: str) -> bool:
 
 
 def refused_ref(ref: str) -> bool:
-    """Says whether a ref is no name that git accepts, or one that a command line would take for an option."""
+    """Returns whether a ref is a name that git refuses, or one that a command line would take for an option."""
     return not ref or len(ref) > 255 or _BAD_REF.search(ref) is not None
 
 
@@ -228,7 +228,7 @@ def _refused_web(url: str, remedy: str) -> tuple[str, str]:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        return "it is no valid URL", remedy
+        return "it is not valid URL", remedy
     if parts.username is not None or parts.password is not None:
         return "it holds credentials", "Take them out, and set GITHUB_TOKEN in the environment instead"
     if parts.query or parts.fragment:
@@ -304,7 +304,7 @@ class _Reader(YamlFile):
         name, line = self.text(mapping, "name"), line_of(mapping, "name")
         if not _NAME.fullmatch(name):
             remedy = "Use at most 63 lower-case letters, digits and inner hyphens"
-            self.fail(line, f"{name!r} is no name for a source", remedy)
+            self.fail(line, f"{name!r} is not a name for a source", remedy)
         if name == MANUAL_SOURCE:
             self.fail(line, f"the name {name!r} is reserved", "Choose another name")
         if any(source.name == name for source in before):
@@ -325,7 +325,7 @@ class _Reader(YamlFile):
     def _ref(self, mapping: Mapping[str, Any]) -> str:
         ref = self.text(mapping, "ref") if "ref" in mapping else "HEAD"
         if refused_ref(ref):
-            self.fail(line_of(mapping, "ref"), f"{ref!r} is no ref", "Name a branch, a tag or a commit")
+            self.fail(line_of(mapping, "ref"), f"{ref!r} is not a ref", "Name a branch, a tag or a commit")
         return ref
 
     def _globs(self, mapping: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -366,7 +366,7 @@ class _Reader(YamlFile):
     def _version(self, value: Any, line: int) -> str:
         version = self.plain_text(value, "a version", line)
         if not version_precisions(version):
-            self.fail(line, f"{version!r} is no version", 'Write "1.10", "26.03.1", v0.15.0 or v2')
+            self.fail(line, f"{version!r} is not a version", 'Write "1.10", "26.03.1", v0.15.0 or v2')
         return version
 
     def _site(self, mapping: Mapping[str, Any]) -> Site:
@@ -381,7 +381,7 @@ class _Reader(YamlFile):
     def _root(self, site: Mapping[str, Any]) -> str:
         root = self.text(site, "root") if site.get("root", "") != "" else ""
         if root and (check_glob(root) or any(character in root for character in "*?[{")):
-            self.fail(line_of(site, "root"), f"root {root!r} is no folder of the tree", "Write it as in content/en")
+            self.fail(line_of(site, "root"), f"root {root!r} is not a folder of the tree", "Write it as in content/en")
         return root
 
     def _base_url(self, site: Mapping[str, Any]) -> str:
@@ -397,7 +397,7 @@ class _Reader(YamlFile):
             good = False
         if not good or re.search(r"[\x00-\x20]", url):
             self.fail(
-                line, "base_url is no http(s) address", "Write the address of the root folder, https://host/path/"
+                line, "base_url is not an http(s) address", "Write the address of the root folder, https://host/path/"
             )
         return url.rstrip("/") + "/"
 

@@ -307,7 +307,7 @@ def _access(source: Source, header: Secret) -> Access:
 
 
 def _is_token_host(url: str, api_url: str) -> bool:
-    """Says whether a token may be shown to a git host: api.github.com's to github.com, any other to the API's host."""
+    """Whether a token may be shown to a git host: api.github.com's to github.com, any other to the API's host."""
     parts, api = urlsplit(url), urlsplit(api_url)
     if api_url == DEFAULT_GITHUB_API_URL:
         return (parts.scheme, parts.netloc.lower()) == ("https", "github.com")
@@ -355,9 +355,10 @@ def _refuse_unsafe(source: Source) -> None:
     """Refuses what the catalogue refuses, for sources that were made in code."""
     problem, remedy = refused_url(source.url)
     if source.local_path is not None and not Path(source.url).is_absolute():
-        problem, remedy = problem or "it is no absolute path", remedy or "Load it from a catalogue, or make it absolute"
+        problem = problem or "it is not an absolute path"
+        remedy = remedy or "Load it from a catalogue, or make it absolute"
     if refused_ref(source.ref):
-        problem, remedy = f"{source.ref!r} is no ref", "Name a branch, a tag or a commit"
+        problem, remedy = f"{source.ref!r} is not a ref", "Name a branch, a tag or a commit"
     if source.type == "issue":
         problem, remedy = "an issue source has no files", "Read it with sources.threads"
     if problem:

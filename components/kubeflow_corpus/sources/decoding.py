@@ -55,7 +55,7 @@ def decode(data: bytes) -> tuple[str, str]:
 
 
 def unsafe_path(path: str) -> bool:
-    """Says whether a path cannot be a key, an address or a path below a folder."""
+    """Returns whether a path cannot be a key, an address or a path below a folder."""
     return (
         len(path.encode("utf-8", "surrogatepass")) > _MAX_PATH_BYTES
         or not path.isprintable()

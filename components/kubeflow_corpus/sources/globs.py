@@ -59,7 +59,7 @@ def check_glob(pattern: str) -> str:
 def _check_segments(pattern: str) -> str:
     for segment in pattern.split("/"):
         if segment in ("", ".", ".."):
-            return "empty, . and .. are no path segments"
+            return "empty, . and .. are not path segments"
         if "**" in segment and segment != "**":
             return "** stands alone between slashes"
         if any("--" in match["set"] for match in _TOKEN.finditer(segment) if match["set"]):
@@ -84,7 +84,7 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
 
 
 def matches_any(patterns: tuple[str, ...], path: str) -> bool:
-    """Says whether one of the patterns matches the path."""
+    """Returns whether one of the patterns matches the path."""
     return any(compile_glob(pattern).fullmatch(path) for pattern in patterns)
 
 

@@ -33,7 +33,7 @@ def named_documents(
     Args:
         catalogue: Which sources there are.
         words: As in the parameter ``changed_paths``.
-        sources: The sources that the run is restricted to; none is no restriction.
+        sources: The sources that the run is restricted to; none means no restriction.
         rebuild: Whether the run fills a new version, which needs every document.
 
     Returns:
@@ -60,7 +60,7 @@ def named_documents(
             )
         wrong = next((path for path in paths if not _is_number(path)), "")
         if chosen[name].type == "issue" and wrong:
-            _refuse(f"{name}:{wrong}", f"is no issue: {name} is a source of issue threads", _FORM)
+            _refuse(f"{name}:{wrong}", f"is not an issue: {name} is a source of issue threads", _FORM)
     return named
 
 
@@ -102,7 +102,7 @@ def _check_path(word: str, path: str) -> None:
         "names a folder": _WHOLE,
         "is a pattern": _WHOLE,
         "leads out of the repository or around in it": "Write the path without empty segments, . and ..",
-        "is no path that a document can have": _FORM,
+        "is not a path that a document can have": _FORM,
     }
     problems: Mapping[str, bool] = {
         "holds a control character": not path.isprintable(),
@@ -110,7 +110,7 @@ def _check_path(word: str, path: str) -> None:
         "names a folder": path.endswith("/"),
         "is a pattern": "*" in path or "?" in path,
         "leads out of the repository or around in it": bool({"", ".", ".."} & set(path.split("/"))),
-        "is no path that a document can have": unsafe_path(path),
+        "is not a path that a document can have": unsafe_path(path),
     }
     for problem, found in problems.items():
         if found:

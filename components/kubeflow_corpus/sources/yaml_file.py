@@ -41,10 +41,10 @@ class YamlFile:
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             problem = " ".join(str(error.problem or error.context or "it does not parse").split())
-            self.fail(mark.line + 1 if mark else 0, f"it is no valid YAML: {problem}", "Correct the syntax")
+            self.fail(mark.line + 1 if mark else 0, f"it is not valid YAML: {problem}", "Correct the syntax")
         except (YAMLError, ValueError, RecursionError) as error:
             first = str(error).strip().splitlines()[:1]
-            self.fail(0, f"it is no valid YAML: {first[0] if first else 'it does not parse'}", "Correct the syntax")
+            self.fail(0, f"it is not valid YAML: {first[0] if first else 'it does not parse'}", "Correct the syntax")
 
     def mapping(self, value: Any, what: str, line: int) -> Mapping[str, Any]:
         """Returns a value that must be a mapping."""
@@ -99,7 +99,7 @@ class YamlFile:
 
 
 def line_of(container: Any, key: Any) -> int:
-    """Returns the line of a key or item, from 1; of the container itself where a merge brought the key in."""
+    """Returns the line of a key or item, from 1; of the container itself where a merge added the key."""
     marks = container.lc
     try:
         found = marks.item(key) if isinstance(container, list) else marks.key(key)

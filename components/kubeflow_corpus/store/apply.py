@@ -64,8 +64,8 @@ __all__ = ["UPSERT_ROWS", "RunRecord", "Writer", "apply_plan", "last_run"]
 # What is read of a stored row to use its vector again, and keys of one such request.
 _VECTOR_FIELDS: Final = (KEY_FIELD, "embedding_hash", VECTOR_FIELD)
 _VECTOR_KEYS: Final = 200
-# From so many rows on, one pass over a whole collection is cheaper than asking for keys: Milvus Lite looks through all
-# of its rows for every request.
+# From this many rows on, one pass over a whole collection is cheaper than asking for keys: Milvus Lite scans all of
+# its rows for every request.
 _PASS_FROM_ROWS: Final = 2_000
 
 
@@ -164,7 +164,7 @@ def _resolve_again(client: MilvusClient, plan: Plan, versions: list[Version]) ->
 
 
 def _open_target(client: MilvusClient, plan: Plan, resolution: Resolution, lease: Lease, dense_index: str) -> Version:
-    """Returns the version to write, created where there is none, and under the lease."""
+    """Returns the version to write, created if there is none, and under the lease."""
     target, backend = resolution.target, detect_backend(client)
     if target is None:
         extra = {schema.LEASE_KEY: lease.value()}

@@ -23,7 +23,7 @@ class Comparison:
     """What a run would change, in numbers.
 
     Attributes:
-        documents: By source, documents that are added, changed, unchanged, deleted, and ``held`` before.
+        documents: By source, documents that are added, changed, unchanged, deleted, and ``held`` (stored) before.
         counts: ``rows_wanted``, ``rows_to_write``, ``rows_to_delete``, and distinct ``texts`` of the rows to write.
         areas: Rows that the run wants, by product area.
         skipped: Documents that cannot be stored, with the reason.

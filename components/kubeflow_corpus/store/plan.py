@@ -48,7 +48,7 @@ class Plan:
         live: Physical name of the version that is served, or "".
         target: Physical name of the version that is written, or "" where it does not exist yet.
         recipe: What the rows are made with.
-        documents: By source, the number of documents that are added, changed, unchanged, deleted, and held now.
+        documents: By source, the number of documents that are added, changed, unchanged, deleted, and stored now.
         rows: ``rows_wanted``, ``rows_to_write``, ``rows_to_delete``.
         reasons: Why it is a rebuild.
         to_embed: Texts for which no stored row has a vector.

@@ -29,7 +29,7 @@ class RunRecord:
         started_at: ISO 8601 UTC.
         finished_at: ISO 8601 UTC.
         outcome: ``applied``, ``published``, ``gate failed`` or ``not published``.
-        documents: By source, documents added, changed, unchanged, deleted and held before, against what was served.
+        documents: By source, documents added, changed, unchanged, deleted and stored before, against what was served.
         rows: ``rows_wanted``, ``rows_written``, ``rows_deleted``, ``rows_held``.
         embedded: Texts that this run embedded.
         reused: Texts whose vector was taken from stored rows.

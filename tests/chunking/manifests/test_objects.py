@@ -82,7 +82,7 @@ def test_configuration_of_another_api_is_a_unit_too() -> None:
     assert "leaseDuration: 15s" in row.content_text
 
 
-def test_yaml_that_is_no_object_is_a_unit_called_like_its_file() -> None:
+def test_yaml_that_is_not_an_object_is_a_unit_named_after_its_file() -> None:
     (row,) = cut(document("charts/widgets/values.yaml", "# How many.\nreplicas: 1\n")).chunks
     assert row.unit_id == "widgets:charts/widgets/values.yaml#values"
     assert row.content_text == "# How many.\nreplicas: 1"

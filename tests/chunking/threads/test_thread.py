@@ -306,7 +306,7 @@ def test_what_programs_say_is_removed_and_counted(said: Any) -> None:
 
 
 @pytest.mark.parametrize("said", ["+1", "same here", "any update?", "@someone any news?", "👍", "/close", "同问"])
-def test_comments_without_substance_are_no_rows(said: str) -> None:
+def test_comments_without_substance_make_no_rows(said: str) -> None:
     assert len(cut("Broken", comment(said)).chunks) == 1
 
 
@@ -400,7 +400,7 @@ def test_a_megabyte_of_anything_takes_bounded_memory_and_no_row_breaks_its_limit
     assert peak < 600 << 20
 
 
-def test_a_document_that_is_no_thread_is_skipped_with_the_reason() -> None:
+def test_a_document_that_is_not_a_thread_is_skipped_with_the_reason() -> None:
     for text in ("", "[]", "{}", '{"number": 1}', "null", '"text"', "{" * 5000):
         broken = Document("s:1", "s", "issue", "a/b", "", "issues/a/b/1", "", "", text)
         skipped = chunk(broken, BUDGET).skipped

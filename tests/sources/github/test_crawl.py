@@ -517,7 +517,7 @@ def test_the_waits_of_a_run_are_bounded_together(github: GithubServer) -> None:
     ],
     ids=["retry-after", "message only", "429", "retry-after as a date"],
 )
-def test_secondary_limits_are_told_from_refusals_and_waited_for(
+def test_secondary_limits_are_distinguished_from_refusals_and_waited_for(
     github: GithubServer, fault: Fault, waited: int
 ) -> None:
     fill(github.repository(REPO), 3)
@@ -610,7 +610,7 @@ def test_a_host_that_links_its_pages_in_a_circle_does_not_hold_the_run(github: G
         (422, "Validation Failed", SourceError, "GitHub answered 422"),
     ],
 )
-def test_refusals_are_told_apart(
+def test_refusals_are_distinguished(
     github: GithubServer, status: int, message: str, error_class: type[SourceError], says: str
 ) -> None:
     github.repository(REPO)
@@ -757,7 +757,7 @@ def test_a_cursor_comes_back_from_its_text(
 
 
 @given(st.text())
-def test_text_that_is_no_cursor_means_a_full_listing(text: str) -> None:
+def test_text_that_is_not_a_cursor_means_a_full_listing(text: str) -> None:
     assert Cursor.from_text(text) == Cursor()
 
 

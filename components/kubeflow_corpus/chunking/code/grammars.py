@@ -107,7 +107,7 @@ def parse(language: str, data: bytes, limits: Limits | None = None) -> Tree | No
 
 
 def text_of(node: Node | None, data: bytes) -> str:
-    """Returns the text of a node, or "" for none; `Node.text` would read the file anew.
+    """Returns the text of a node, or "" for none; `Node.text` would read the file again.
 
     Args:
         node: A node of a tree.

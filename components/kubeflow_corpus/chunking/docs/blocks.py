@@ -16,12 +16,12 @@ MAX_ROW_CHARS: Final = 15_000
 # What is repeated on every row of a split block (a table's header, a fence's opening) may take this share of a row.
 _REPEATED_SHARE: Final = 2
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;:。！？])\s+")
-# A piece that has no end of sentence is cut by tokens, looking at so many characters a token first.
+# A piece that has no end of sentence is cut by tokens, looking at this many characters per token first.
 _CHARS_PER_TOKEN: Final = 6
 _MIN_ROOM: Final = 8
 # A last row with fewer tokens takes a block from the row before it.
 _SHORT_TAIL: Final = 32
-# At most so many blocks move to the next row because they introduce what it starts with.
+# At most this many blocks move to the next row because they introduce what it starts with.
 _INTRODUCTIONS: Final = 2
 
 

@@ -39,7 +39,7 @@ _HIDING_STYLE: Final = re.compile(
 _MAX_SPAN: Final = 200
 _MAX_COLUMNS: Final = 60
 _MAX_TABLE_DEPTH: Final = 8
-# What cells may say again in the rows that they reach down to, in characters: so many, and so many times the HTML.
+# What cells may say again in the rows that they reach down to, in characters: this many, and this many times the HTML.
 # Tables in cells that reach down multiply otherwise.
 _REPEATED_CHARS: Final = 10_000
 _REPEATED_SHARE: Final = 10
@@ -179,7 +179,7 @@ class _Reader(HTMLParser):
     def handle_comment(self, data: str) -> None:
         self.counts["html_comment"] += 1
 
-    # What becomes of it.
+    # What happens to it.
 
     def finish(self, lines: int) -> list[Block]:
         while self._tables:

@@ -125,7 +125,7 @@ def named_version(text: str) -> tuple[str, ...]:
 
 
 def release_date(texts: Iterable[str]) -> str:
-    """Returns the first date that a text gives as a release date, ISO 8601, empty where there is none."""
+    """Returns the first date that a text gives as a release date, ISO 8601, empty if there is none."""
     for text in texts:
         for match in _DATE_LABEL.finditer(text):
             date = _date(match.group(1) or match.group(2))

@@ -33,7 +33,7 @@ _PLAIN_MARKS: Final = re.compile(r"(?<=\w)_(?=\w)|(?<=\s)\*(?=\s)|!(?!\[)")
 _ALERT: Final = re.compile(r"^\[!(\w+)\][+-]?[ \t]*(.*)")
 _TABLE_TAG: Final = re.compile(r"<(/?)table\b", re.IGNORECASE)
 _NAMED_PLACE: Final = re.compile(r"""<a\s+(?:id|name)=["']([^"'\s]{1,500})["']\s*(?:/>|>\s*</a>)\s*$""")
-# What a linter was told, in prose that was generated from code. A run of blanks is read from its start only.
+# An instruction to a linter, in prose that was generated from code. A run of blanks is read from its start only.
 _LINT_MARK: Final = re.compile(r"(?<![ \t])[ \t]+# noqa(?:: ?[A-Z]+\d+)?[ \t]*$", re.MULTILINE)
 _MAX_TABLE_LINES: Final = 5_000
 _INLINE_TAG: Final = re.compile(r"<(/?)([A-Za-z][\w.-]*)")

@@ -18,7 +18,7 @@ TINY_TOKENS: Final = 40
 REFERENCE_HEADINGS: Final = 400
 REFERENCE_TINY_TOKENS: Final = 120
 # What such a page says again is left out: the same heading and words in so few characters, or the same heading right
-# after itself with at most so many words that the section before it has not.
+# after itself with at most this many words that the section before it has not.
 REPEATED_CHARS: Final = 160
 REPEATED_NEW_WORDS: Final = 6
 
@@ -80,7 +80,7 @@ def read_sections(page: Rendered, title: str) -> Outline:
 
     Args:
         page: Its headings and blocks.
-        title: The title of its front matter, empty where there is none.
+        title: The title of its front matter, empty if there is none.
     """
     result = Outline()
     stack: list[tuple[int, str]] = []
@@ -113,7 +113,7 @@ def read_sections(page: Rendered, title: str) -> Outline:
         while stack and stack[-1][0] >= item.level:
             stack.pop()
         stack.append((item.level, item.text))
-        # Headings without text of their own go with the first section below them, and are bare where there is none.
+        # Headings without text of their own go with the first section below them, and are bare if there is none.
         above = [held for held in waiting if held.level < item.level]
         result.bare += [line for held in waiting if held not in above for line in range(held.start, held.end)]
         waiting = [*above, item]

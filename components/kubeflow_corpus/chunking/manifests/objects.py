@@ -1,6 +1,6 @@
 """Kubernetes manifests and other YAML: one unit per object, one view per ConfigMap key, CRDs whole.
 
-The text of an object is shown as it stands in the file: comments carry half of what people ask. An object that does not
+The text of an object is shown as it is in the file: comments carry half of what people ask. An object that does not
 fit is split at its top-level blocks, deeper only where it must be, and every part repeats the keys that it is under.
 """
 

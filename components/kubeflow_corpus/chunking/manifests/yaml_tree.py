@@ -62,7 +62,7 @@ class YamlNode:
         return node
 
     def scalar(self, *path: str) -> str:
-        """Returns the text at a path of keys, or "" where there is none."""
+        """Returns the text at a path of keys, or "" if there is none."""
         node = self.get(*path)
         return node.text if node is not None and node.kind == "scalar" else ""
 

@@ -172,7 +172,7 @@ _ASKS: Final = "asks"
 # Who speaks.
 MAINTAINER_POINTS: Final = 2
 CONTRIBUTOR_POINTS: Final = 1
-# Positive reactions: (at least so many, points).
+# Positive reactions: (at least this many, points).
 REACTION_POINTS: Final = ((8, 3), (3, 2), (1, 1))
 POSITIVE: Final = ("+1", "heart", "hooray", "rocket", "laugh")
 NEGATIVE: Final = ("-1", "confused")

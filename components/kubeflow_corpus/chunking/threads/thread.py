@@ -28,14 +28,14 @@ from kubeflow_corpus.symptoms import stable_text
 from kubeflow_corpus.terms import release_in_text, version_precisions
 from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary
 
-# The main row has so many times the tokens that the model reads; of these the resolution may take two fifths.
+# The main row has this many times the tokens that the model reads; of these the resolution may take two fifths.
 MAIN_ROW: Final = 2
 RESOLUTION_SHARE: Final = 0.4
 # Rows for other comments; of a longer thread those that say most stay.
 MAX_COMMENT_ROWS: Final = 24
 # Comments with fewer words than this add nothing to a thread, unless they show code or an error.
 MIN_COMMENT_WORDS: Final = 12
-# What is counted as a token has at most so many bytes, so that no row breaks the limit of its field.
+# What is counted as a token has at most this many bytes, so that no row breaks the limit of its field.
 BYTES_A_TOKEN: Final = 32
 MAX_TITLE_BYTES: Final = common_limit("title")
 MAX_LABELS: Final = 64
@@ -152,7 +152,7 @@ class _Builder:
     # The main row.
 
     def _main_part(self, post: Post, other: Post | None) -> tuple[_Piece, list[_Piece]]:
-        """Returns what of a post goes into the main row, and the rest in pieces, one per row."""
+        """Splits a post into the part for the main row, and the rest in pieces, one per row."""
         total = self._budget.tokens * MAIN_ROW
         mine, theirs = self._tokens(post.lines), self._tokens(other.lines) if other else 0
         is_problem = post is self._thread.problem
@@ -301,7 +301,7 @@ class _Builder:
     # What all rows have.
 
     def _pieces(self, post: Post, given: Sequence[Line], limit: int) -> list[_Piece]:
-        """Returns lines of a post in pieces of at most so many tokens, cut at lines where they are short enough."""
+        """Returns lines of a post in pieces of at most a number of tokens, cut at lines where they are short enough."""
         lines = self._short_enough(given, limit)
         sizes = self._sizes(lines)
         runs: list[list[Line]] = [[]]

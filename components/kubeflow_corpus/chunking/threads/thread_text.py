@@ -38,7 +38,7 @@ from kubeflow_corpus.vocabulary import Vocabulary
 # Longer blocks are cut to what they say went wrong.
 LOG_LINES: Final = 14
 LOG_LENGTH: Final = 1600
-# Of a log: so many different errors, the first and the last of them, with the lines around each.
+# Of a log: this many different errors, the first and the last of them, with the lines around each.
 ERRORS_FIRST: Final = 4
 ERRORS_LAST: Final = 4
 LINES_BEFORE: Final = 1
@@ -54,7 +54,7 @@ POST_LENGTH: Final = 24_000
 _CUT: Final = "[... {lines:,} lines cut ...]"
 _CUT_INLINE: Final = " [... {count:,} characters cut ...] "
 _WORDS: Final = re.compile(r"\w+")
-# Quoted lines are recognised by so many of their first characters.
+# Quoted lines are recognised by this many of their first characters.
 _QUOTE_LENGTH: Final = 60
 _CONTROL: Final = {code: None for code in range(32) if chr(code) not in "\t\n"} | {0x7F: None}
 
@@ -64,9 +64,9 @@ class Line:
     """A line that stays.
 
     Attributes:
-        number: Where it stands in the rendered thread, from 1.
+        number: Where it is in the rendered thread, from 1.
         text: What it says.
-        code: Whether it stands in a code block or a log.
+        code: Whether it is in a code block or a log.
     """
 
     number: int
@@ -80,7 +80,7 @@ class Post:
 
     Attributes:
         id: GitHub's number of the comment; 0 is the description.
-        author: Account, or empty where there is none any more.
+        author: Account, or empty if it is gone.
         association: What GitHub says of the author (``MEMBER``, ``NONE``, ...).
         bot: Whether a program wrote it.
         created_at: When it was written.
@@ -485,7 +485,7 @@ def _split(line: Line) -> Iterator[Line]:
 
 
 def _within(lines: Sequence[Line], limit: int) -> int:
-    """Returns how many of the first lines have at most so many characters."""
+    """Returns how many of the first lines have at most a number of characters."""
     used = 0
     for count, line in enumerate(lines):
         used += len(line.text) + 1

@@ -76,9 +76,9 @@ class Trial:
         recipe = make_recipe(self.embedder.identity).with_chunker("contract")
         budget = Budget(wordpiece_counter(), recipe.token_budget)
         chunks = [chunk for name, sections in pages.items() for chunk in page(budget, name, sections, revision)]
-        brought = folder / "chunks.jsonl.zst"
-        write_jsonl(brought, (chunk.to_dict() for chunk in chunks))
-        results = [SourceResult(SOURCE, chunks=brought, revision=revision)]
+        fetched = folder / "chunks.jsonl.zst"
+        write_jsonl(fetched, (chunk.to_dict() for chunk in chunks))
+        results = [SourceResult(SOURCE, chunks=fetched, revision=revision)]
         plan = plan_sync(
             self.client,
             DOCS,

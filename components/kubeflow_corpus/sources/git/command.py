@@ -41,7 +41,7 @@ class Limits:
         seconds: Longest run of one git command.
         stall_seconds: A transfer below 1 kB/s for so long is given up.
         transfer_bytes: Most bytes that one source may put on the disk.
-        attempts: How often a transfer that broke off is tried.
+        attempts: How often a transfer that was interrupted is tried.
         retry_seconds: Wait before it is tried again.
     """
 
@@ -205,7 +205,7 @@ class Git:
         Raises:
             GitFailed: Its exit code is not 0.
             SourceUnreachable: It took too long.
-            SourceRefused: It brought more bytes than `Limits` allows.
+            SourceRefused: It sent more bytes than `Limits` allows.
             SourceError: git is not installed.
         """
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as given:
@@ -246,7 +246,7 @@ class Git:
             process.stdout.close()
 
     def transfer(self, *args: str, stdin: bytes = b"") -> None:
-        """Fetches from the remote, again where the transfer breaks off.
+        """Fetches from the remote, and again if the transfer is interrupted.
 
         Args:
             *args: What follows ``git fetch``.
@@ -272,7 +272,7 @@ class Git:
         return [(oid, name) for oid, name in pairs if re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", oid)]
 
     def retried(self, *args: str, stdin: bytes = b"") -> bytes:
-        """Runs a command that talks to the remote, again where it breaks off for no reason that would stay."""
+        """Runs a command that talks to the remote, and again if it fails for a reason that may pass."""
         backoff = Backoff(self._limits.attempts, self._limits.retry_seconds)
         return retry(lambda: self.run(*args, stdin=stdin, remote=True), _passes, backoff)
 
@@ -348,7 +348,7 @@ def explain(failure: GitFailed, access: Access) -> SourceError:
     said = _said(failure.text, access)
     for pattern, kind, what, remedy in _CAUSES:
         if re.search(pattern, failure.text, re.IGNORECASE):
-            # GitHub asks anonymous callers for a password where there is no such repository.
+            # GitHub asks anonymous callers for a password if there is no such repository.
             if kind is SourceUnauthenticated and not access.header and "//github.com/" in access.url:
                 kind, what = RepositoryNotFound, "is not there, or is private"
                 remedy = "Check repo and url in the catalogue; a private repository needs GITHUB_TOKEN"
@@ -449,7 +449,7 @@ def _passes(error: Exception) -> bool:
 
 
 def unadvertised(text: str) -> bool:
-    """Says whether the remote has no such object, or does not hand it out by its id."""
+    """Returns whether the remote has no such object, or does not serve it by its id."""
     return (
         re.search(r"not our ref|unadvertised object|couldn't find remote ref|bad object|invalid refspec", text)
         is not None

@@ -1,7 +1,7 @@
 """GitHub's REST API: one page at a time, with every wait bounded and announced, and every failure told apart.
 
 The requests go through PyGithub's `Requester`, never through its objects: those complete themselves with calls that
-nobody asked for. PyGithub's own retries and pauses are off, because they sleep for up to an hour without a word, and
+nobody asked for. PyGithub's own retries and pauses are off, because they sleep for up to an hour without a message, and
 its redirects are off, because they lose the query (a renamed repository would be listed with default parameters).
 """
 
@@ -43,7 +43,7 @@ _MOVED: Final = (301, 302, 307, 308)
 _NOT_NOW: Final = 202
 _MESSAGE_LENGTH: Final = 200
 
-# What PyGithub makes of a page that is no JSON, such as a proxy's.
+# What PyGithub makes of a page that is not JSON, such as a proxy's.
 _NOT_JSON: Final = {"data", "url"}
 # The root that a listing was redirected to: a renamed repository has a number instead of its name.
 _LISTING: Final = re.compile(r"(/repos/[^/?]+/[^/?]+|/repositories/\d+)/issues")
@@ -126,7 +126,7 @@ class GithubApi:
         repo: ``owner/name``.
         source: Name of the catalogue entry, for errors.
         now: The clock.
-        sleep: Waits so many seconds.
+        sleep: Waits for a number of seconds.
         announce: Told in one line about every wait, every retry and every move.
         max_wait: Seconds that this object may wait for rate limits in all.
         calls: What was used.
@@ -244,7 +244,7 @@ class GithubApi:
             self._note(error.headers or {})
             self._raise(error.status, error.headers or {}, error.data, path)
         except (requests.RequestException, ValueError, OSError) as error:
-            raise _Broken(f"the answer broke off ({type(error).__name__})") from None
+            raise _Broken(f"the answer ended early ({type(error).__name__})") from None
         self._note(headers)
         if not isinstance(data, kind) or (isinstance(data, dict) and data.keys() == _NOT_JSON):
             raise _Broken("the answer was not the JSON that was asked for")
@@ -403,7 +403,7 @@ def _limit(status: int, headers: Mapping[str, Any], message: str, now: datetime)
     if retry_after is not None:
         wait = retry_after
     elif primary and reset is not None:
-        # One second more: nobody knows when in that second the limit starts again.
+        # One second more: it is not known when in that second the limit starts again.
         wait = max(reset - now.timestamp(), 0.0) + 1
     else:
         wait = SECONDARY_WAIT_SECONDS

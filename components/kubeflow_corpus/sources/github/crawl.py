@@ -1,7 +1,7 @@
 """Issue threads of a repository, in few calls and without losing or inventing any.
 
-A run lists what changed since the cursor, in ascending order of ``updated_at``, and hands on whole threads: whatever
-stops it, everything up to the cursor that it ends with is handed on. Pages are asked for by time (``since`` the last
+A run lists what changed since the cursor, in ascending order of ``updated_at``, and passes on whole threads: whatever
+stops it, everything up to the cursor that it ends with is passed on. Pages are asked for by time (``since`` the last
 record) and not by number: an issue that changes while it is listed moves to the end, and with page numbers the one
 behind it would be skipped.
 
@@ -40,13 +40,13 @@ OVERLAP: Final = timedelta(minutes=10)
 # Deleted comments leave no trace in any listing: after so long, everything is read again.
 FULL_LISTING_EVERY: Final = timedelta(days=7)
 # At most this share of the calls that are left goes into listing issues before their comments are read: a small
-# allowance then still hands on whole threads, and the next run starts behind them.
+# allowance then still passes on whole threads, and the next run starts behind them.
 LISTING_SHARE: Final = 8
 # So few issues are read one by one without asking what the repository's listing would take.
 FEW_CALLS: Final = 3
-# Issues that are gone from a full listing are asked for one by one, up to so many.
+# Issues that are gone from a full listing are asked for one by one, up to this many.
 CONFIRM_AT_MOST: Final = 20
-# A listing that lost comments (they were edited while it was read) is mended issue by issue, up to so many.
+# A listing that lost comments (they were edited while it was read) is mended issue by issue, up to this many.
 MEND_AT_MOST: Final = 25
 MAX_SEEN: Final = 2000
 
@@ -84,7 +84,7 @@ class Fetched:
 
     Attributes:
         cursor: To be kept once the rows of the threads are verified. Always right, whatever stopped the run.
-        complete: Whether every thread of the repository was handed on in this run, so that whatever else is held of
+        complete: Whether every thread of the repository was passed on in this run, so that whatever else is stored of
             the source is stale.
         removed: Documents that are gone, with the reason ``deleted`` or ``transferred``.
         error: What stopped the run before its end; None where nothing did. The threads before it are good.
@@ -117,7 +117,7 @@ def fetch_threads(
         cursor: Where the last run ended; ``Cursor()`` reads everything.
         full: Whether to read everything again. That also happens by itself after `FULL_LISTING_EVERY`.
         now: The clock.
-        sleep: Waits so many seconds.
+        sleep: Waits for a number of seconds.
         progress: Told in one line about waits, retries and how many calls are left.
         max_wait: Seconds that the run may wait for rate limits in all, before it stops.
 
@@ -149,7 +149,7 @@ def fetch_named_threads(
         cursor: Where the last run ended: it knows which merged pull requests close which issue.
         numbers: Which threads. Numbers of pull requests are passed over.
         now: The clock.
-        sleep: Waits so many seconds.
+        sleep: Waits for a number of seconds.
         progress: As in `fetch_threads`.
         max_wait: As in `fetch_threads`.
 
@@ -210,7 +210,7 @@ class _Run:
         entry = _entry(source, api_url)
         changed = cursor.entry != entry
         due = cursor.listed is None and _older(cursor.full_at, api.now() - FULL_LISTING_EVERY)
-        # A full listing that several runs share does not hand on everything in the last of them.
+        # A full listing that several runs share does not pass on everything in the last of them.
         self.resumed = cursor.listed is not None and bool(cursor.position) and not changed and not full
         if changed or full or due or not cursor.position:
             # The numbers stay: they tell which documents of the source are gone afterwards.
@@ -250,7 +250,7 @@ class _Run:
 
     def named(self, numbers: list[int]) -> Iterator[Document | Skip | Fetched]:
         error: SourceError | None = None
-        # One that is gone has to go whether or not a run before handed it on.
+        # One that is gone has to go whether or not a run before passed it on.
         self.known.update(numbers)
         try:
             for number in numbers:
@@ -269,7 +269,7 @@ class _Run:
         while not exhausted:
             with _Spool() as spool:
                 exhausted = yield from self._list_block(pages, spool)
-                yield from self._hand_on(spool)
+                yield from self._pass_on(spool)
 
     def _list_block(self, pages: Iterator[list[dict[str, Any]]], spool: _Spool) -> Generator[Skip, None, bool]:
         left_for_pages: float = 1
@@ -310,14 +310,14 @@ class _Run:
         if closes:
             self.closing[number] = closes
             self._link(number, closes)
-        # Threads that were handed on before they had this reference; those still to come will have it anyway.
+        # Threads that were passed on before they had this reference; those still to come will have it anyway.
         self.pending |= changed & self.known
 
     def _link(self, pull_request: int, issues: Iterable[int]) -> None:
         for issue in issues:
             self.closers.setdefault(issue, set()).add(pull_request)
 
-    def _hand_on(self, spool: _Spool) -> Iterator[Document]:
+    def _pass_on(self, spool: _Spool) -> Iterator[Document]:
         one_by_one = self._read_comments(spool)
         stopped: SourceError | None = one_by_one if isinstance(one_by_one, SourceError) else None
         for number, updated_at, issue, wanted in spool.in_order():
@@ -407,7 +407,7 @@ class _Run:
                 for record in page:
                     self._touch(record)
         self.comments_position = _iso(self._started())
-        # What was handed on in this run already stays for the next one: a run has one document for a thread.
+        # What was passed on in this run already stays for the next one: a run has one document for a thread.
         for number in sorted(self.pending - self.handed):
             document = self._again(number)
             if document is not None:
@@ -613,13 +613,13 @@ class _Spool:
         self._wanted.add(number)
 
     def add_mark(self, number: int, updated_at: str, *, is_issue: bool) -> None:
-        """Keeps that the listing passed this number, with nothing to hand on."""
+        """Keeps that the listing passed this number, with nothing to pass on."""
         if number not in self._wanted:
             row = (number, updated_at, 0 if is_issue else NO_ISSUE)
             self._db.execute("INSERT OR REPLACE INTO issue VALUES (?, ?, ?, NULL)", row)
 
     def wants(self, number: int) -> bool:
-        """Says whether a comment of this issue is needed."""
+        """Returns whether a comment of this issue is needed."""
         return number in self._wanted
 
     def add_comment(self, comment: Mapping[str, Any]) -> None:
@@ -800,7 +800,7 @@ def _older(moment: str, than: datetime) -> bool:
 
 
 def _key(record: Any, key: str) -> tuple[str, str]:
-    """Returns which record this is and of which time: the two by which a listing's overlaps are told."""
+    """Returns which record this is and of which time: the two by which the overlaps of a listing are recognised."""
     return (str(record.get(key)), _time(record.get("updated_at"))) if isinstance(record, dict) else ("", "")
 
 

@@ -26,11 +26,11 @@ class Cursor:
     Attributes:
         entry: Digest of what the threads were made with (repository, catalogue entry, form of the documents); another
             one starts a full listing.
-        position: Every issue that changed up to this time is handed on; empty is none yet. ISO 8601 UTC.
-        seen: Issue number to the ``updated_at`` that was handed on, within the overlap before `position`.
-        comments_position: Every comment that changed up to this time is in a thread that was handed on.
+        position: Every issue that changed up to this time is passed on; empty is none yet. ISO 8601 UTC.
+        seen: Issue number to the ``updated_at`` that was passed on, within the overlap before `position`.
+        comments_position: Every comment that changed up to this time is in a thread that was passed on.
         comments_seen: Comment id to ``updated_at``, within the overlap before `comments_position`.
-        known: Numbers of the issues that were handed on and still exist.
+        known: Numbers of the issues that were passed on and still exist.
         listed: Numbers that a full listing in progress has passed; None where none is in progress.
         full_at: When the last full listing ended.
         pending: Numbers of issues that must be read again whether or not they changed.
