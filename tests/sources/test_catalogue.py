@@ -131,7 +131,7 @@ def _code(rest: str) -> str:
         (GOOD.replace("/v1/**\": v1", "/v1/**\": 1.10"), 13, "a version is a number, not text. Put it in quotes"),
         (GOOD.replace("generator: hugo", "generator: jekyll"), 15, "no generator 'jekyll'"),
         (GOOD.replace("      generator: hugo\n", ""), 14, "no key 'generator'"),
-        (GOOD.replace("root: content", "root: ../content"), 16, "no folder"),
+        (GOOD.replace("root: content", "root: ../content"), 16, "not a folder"),
         (GOOD.replace("https://www.kubeflow.org", "www.kubeflow.org"), 17, "base_url"),
         (GOOD.replace("params: {", "params: [").replace("true}}", "true}]"), 18, "params is a list"),
         (GOOD.replace("params: {", "parms: {"), 18, "Did you mean params"),
