@@ -1,9 +1,11 @@
-"""The README leads where it says: its links to sections have these sections, the files that it names exist."""
+"""The documents lead where they say: links to sections have these sections, the files that they name exist."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+
+import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 TEXT = (REPOSITORY / "README.md").read_text("utf-8")
@@ -21,6 +23,8 @@ def test_every_link_to_a_section_has_that_section() -> None:
     assert linked and linked <= sections
 
 
-def test_every_file_of_the_project_that_is_named_exists() -> None:
-    named = set(re.findall(r"`((?:components|pipelines|tests|manifests)/[\w./-]+)`", TEXT))
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_every_file_of_the_project_that_is_named_exists(document: str) -> None:
+    text = (REPOSITORY / document).read_text("utf-8")
+    named = set(re.findall(r"`((?:components|pipelines|tests|manifests)/[\w./-]+)`", text))
     assert named and not [path for path in sorted(named) if not (REPOSITORY / path).exists()]
