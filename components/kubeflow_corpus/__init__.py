@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         IssuesOptions,
         SearchOptions,
     )
+    from kubeflow_corpus.query.resolve import Resolved, resolve
     from kubeflow_corpus.query.results import SearchResult, SourceUnit
     from kubeflow_corpus.query.tuning import Tuning
     from kubeflow_corpus.settings import Settings
@@ -68,6 +69,7 @@ __all__ = [
     "IssuesOptions",
     "ModelMismatch",
     "QueryError",
+    "Resolved",
     "SchemaMismatch",
     "SearchOptions",
     "SearchResult",
@@ -79,10 +81,19 @@ __all__ = [
     "Tuning",
     "UnitNotFound",
     "__version__",
+    "resolve",
 ]
 
 # Where the names are, the cheapest to import first.
-_MODULES: Final = ("errors", "settings", "query.tuning", "query.options", "query.results", "query.client")
+_MODULES: Final = (
+    "errors",
+    "settings",
+    "query.tuning",
+    "query.options",
+    "query.results",
+    "query.resolve",
+    "query.client",
+)
 
 
 def __getattr__(name: str) -> Any:

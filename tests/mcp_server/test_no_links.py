@@ -33,6 +33,7 @@ from kubeflow_corpus.query.client import AsyncCorpusClient
 from kubeflow_corpus.query.evidence import EvidenceBuilder
 from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.links import strip_links
+from kubeflow_corpus.query.resolve import resolve
 from kubeflow_corpus.query.tuning import DEFAULT_TUNING
 from kubeflow_corpus.records import Chunk
 from kubeflow_corpus.settings import Settings
@@ -155,6 +156,38 @@ def addresses_in(text: str) -> list[str]:
     """Returns what one of the two detectors takes for an address, with what stands around it."""
     found = [pattern.search(text) for pattern in (ADDRESS, TARGET, TAG)]
     return [text[max(0, hit.start() - 60) : hit.end() + 60] for hit in found if hit] + [*strip_links(text).links]
+
+
+def commands_in(text: str) -> list[str]:
+    """Returns the lines of code blocks that hold an address, without the blanks around them."""
+    lines: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        mark = re.match(r"\s*(`{3,}|~{3,})", line)
+        if mark and (not fence or mark.group(1).startswith(fence)):
+            fence = "" if fence else mark.group(1)
+        elif fence and ADDRESS.search(line):
+            lines.append(line.strip())
+    return lines
+
+
+def test_every_command_of_any_page_comes_back_as_the_page_has_it(pages: list[tuple[Chunk, ...]]) -> None:
+    builder = EvidenceBuilder(counter=ApproximateCounter(), unit_tokens=100_000)
+    own = tuple(field.name for field in DOCS.own_fields)
+    wrong: list[str] = []
+    commands = 0
+    for page in filter(None, pages):
+        hits = [Hit.of([to_row(DOCS, row)], own, score=1.0, mode="bm25", matched=()) for row in page]
+        block = builder.build(hits, 1_000_000)
+        resolved = resolve(block.text, block)
+        shown = {line.strip() for line in resolved.text.split("\n")}
+        asked = [line for hit in hits for line in commands_in(hit.content_text)]
+        commands += len(asked)
+        wrong += [f"{page[0].document_id}: {line}" for line in asked if line not in shown]
+        wrong += [f"{page[0].document_id}: {removed} removed" for removed in resolved.removed]
+
+    assert wrong == []
+    assert commands > 300
 
 
 def test_no_unit_of_any_page_brings_an_address_into_the_evidence(pages: list[tuple[Chunk, ...]]) -> None:

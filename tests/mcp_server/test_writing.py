@@ -198,7 +198,7 @@ def test_a_written_page_is_found_and_cited_by_its_origin(place: Corpus) -> None:
     assert "zeppelinquota" in text_of(found) and "https://" not in text_of(found) + text_of(written)
     citation = found.structured_content["citations"][0]
     assert (citation["url"], citation["title"]) == (ORIGIN, "GPU quota")
-    assert citation["links"] == ["https://forms.example.org/quota"]
+    assert [link["url"] for link in citation["links"]] == ["https://forms.example.org/quota"]
     assert citation["unit_id"].startswith(written.structured_content["document_id"])
     (unit,) = place.calls((GET_UNIT.name, {"collection": "docs", "unit_id": citation["unit_id"]}))
     assert "zeppelinquota" in text_of(unit)

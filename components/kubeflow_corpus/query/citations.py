@@ -8,9 +8,9 @@ from typing import Any, Final, NotRequired, TypedDict, cast
 
 from kubeflow_corpus.collections import CITED_FIELDS
 from kubeflow_corpus.query.hit import Hit
+from kubeflow_corpus.query.places import Link
 
 SCHEMA_FILE: Final = "citation.schema.json"
-MAX_LINKS: Final = 20
 _CITED: Final = tuple(field.name for field in CITED_FIELDS)
 _TYPES: Final = {"text": "string", "integer": "integer", "boolean": "boolean", "array": "array"}
 
@@ -32,7 +32,7 @@ class Citation(TypedDict):
     updated_at: str
     score: float
     mode: str
-    links: list[str]
+    links: list[Link]
     also_at: list[str]
     issue_number: NotRequired[int]
     state: NotRequired[str]
@@ -44,13 +44,13 @@ class Citation(TypedDict):
     api_version: NotRequired[str]
 
 
-def citation(hit: Hit, label: str, links: tuple[str, ...]) -> Citation:
+def citation(hit: Hit, label: str, links: tuple[Link, ...]) -> Citation:
     """Returns the citation of one fragment.
 
     Args:
         hit: The unit.
         label: Its label in the evidence, without brackets.
-        links: Addresses that were taken out of the fragment.
+        links: Addresses that were taken out of the fragment, with their places in it.
     """
     data: Citation = {
         "id": label,
@@ -67,7 +67,7 @@ def citation(hit: Hit, label: str, links: tuple[str, ...]) -> Citation:
         "updated_at": hit.updated_at,
         "score": round(hit.score, 4),
         "mode": hit.mode,
-        "links": list(links[:MAX_LINKS]),
+        "links": list(links),
         "also_at": list(hit.also_at),
     }
     own = {name: hit.fields[name] for name in _CITED if hit.fields.get(name) not in (None, "", [])}

@@ -15,9 +15,11 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urljoin
+
+from kubeflow_corpus.query.places import Places, is_place
 
 # Stands where an address stood. Braces, because `[link]` or `(link)` beside a bracket would be a link again.
 PLACEHOLDER: Final = "{link}"
@@ -36,10 +38,12 @@ MAX_PASSES: Final = 5
 # A tag longer than this is not a tag that a person wrote, and a limit keeps hostile texts linear.
 MAX_TAG: Final = 2_048
 MAX_TARGET: Final = 2_048
+# The words of a link in a block of code whose place stands for all of it.
+MAX_WORDS: Final = 200
 
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff\ud800-\udfff\ue001]"
 )
 _NEWLINES: Final = re.compile("\r\n?|\x85|\u2028|\u2029")
 _ENCODED: Final = re.compile(
@@ -89,12 +93,22 @@ _DEFINITION: Final = re.compile(
     r"(?:[ \t]{0,20}(?:\n[ \t]{0,20})?(?:\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'|\([^()\n]{0,500}\)))?[ \t]{0,20}$\n?",
     re.MULTILINE,
 )
+# Stands for a definition while the references to it are looked for; hidden, so no text can bring it.
+_DEFINED: Final = "\ue001"
+_FENCE: Final = re.compile(r"^[ \t]{0,20}(`{3,20}|~{3,20})", re.MULTILINE)
 _BRACKET: Final = re.compile(r"\\[\[\]!\\]|!?\[|\]")
 _REFERENCE: Final = re.compile(r"\[((?:\\.|[^\[\]\\]){0,300})\]")
 _PATTERN: Final = re.compile(r"[\[\]*+|^${}\\]")
 _TRAILING: Final = ".,;:!?*_~"
 _CLOSERS: Final = {")": "(", "]": "[", "}": "{"}
-_SCHEME: Final = re.compile(r"(?:https?|ftp|mailto):", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"(?:https?|s?ftps?|wss?|git|ssh|mailto):", re.IGNORECASE)
+_ANY_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_WWW: Final = re.compile(r"www\d{0,3}\.", re.IGNORECASE)
+# An address that is written as it is read, and one whose first part is written in another way.
+_PLAIN_START: Final = re.compile(
+    r"<?(?:(?:[a-z][a-z0-9]{0,15}\+)?[a-z]{2,5}://|mailto:|www|[\w.!#$&'*+/=?^`{|}~-]+@)", re.I
+)
+_ESCAPED_START: Final = re.compile(r"^[^/]*//[^/]*[%&\\]")
 
 # Hosts that lead nowhere outside a machine, a cluster or a template.
 _ENDPOINT: Final = re.compile(
@@ -119,10 +133,70 @@ class Stripped:
     Attributes:
         text: The text.
         links: Addresses in order of appearance, each once: absolute where a base was given, as written otherwise.
+        refused: Targets that lead somewhere a reader must not be sent (``javascript:``).
     """
 
     text: str
     links: tuple[str, ...]
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What is taken out of a text, and what stands there instead.
+
+    Attributes:
+        base: Address that relative targets are resolved against.
+        places: Numbers the addresses; None leaves no place.
+        links: Addresses that were found.
+        refused: Other targets that were found.
+    """
+
+    base: str
+    places: Places | None
+    links: dict[str, None] = field(default_factory=dict)
+    refused: dict[str, None] = field(default_factory=dict)
+
+    def take(self, target: str, written: str = "", *, whole: str = "") -> str:
+        """Records a target and returns its place: nothing where places are not wanted, or where it leads nowhere.
+
+        Args:
+            target: Address or relative target.
+            written: How the source writes it.
+            whole: Markup that the place stands for, where not the address alone.
+        """
+        if is_place(target):
+            return target
+        link = html.unescape(target).strip().strip("<>").strip()
+        if _WWW.match(link):
+            link = f"https://{link}"
+        if link.startswith("//"):
+            link = f"https:{link}"
+        if self.base and link and not _SCHEME.match(link) and not _ANY_SCHEME.match(link):
+            try:
+                link = urljoin(self.base, link)
+            except ValueError:
+                return ""
+        if not _SCHEME.match(link) or link.endswith("://"):
+            if _ANY_SCHEME.match(link):
+                self.refused.setdefault(link)
+            return ""
+        self.links.setdefault(link)
+        return self.places.add(link, whole or _spelling(link, written)) if self.places is not None else ""
+
+    def bare(self, target: str, written: str) -> str:
+        """Records an address that a text spells out, and returns its replacement."""
+        return self.take(target, written) or PLACEHOLDER
+
+    def local(self, address: str, shown: str) -> str:
+        """Returns an address that leads nowhere outside, without its scheme; its place says what the scheme was."""
+        return (self.places.add(address, address) if self.places is not None else "") + shown
+
+
+def _spelling(link: str, written: str) -> str:
+    """Returns how a source writes an address, where a reader can be shown that."""
+    plain = written.isascii() and _PLAIN_START.match(written) and not _ESCAPED_START.search(written)
+    return written if plain else link
 
 
 def remove_hidden(text: str) -> str:
@@ -130,7 +204,7 @@ def remove_hidden(text: str) -> str:
     return _HIDDEN.sub("", _NEWLINES.sub("\n", text))
 
 
-def strip_links(text: str, *, base: str = "", code: bool = False) -> Stripped:
+def strip_links(text: str, *, base: str = "", code: bool = False, places: Places | None = None) -> Stripped:
     """Takes every link out of a text.
 
     Stripping twice gives what stripping once gives, and the time grows with the length of the text whatever it holds.
@@ -139,45 +213,42 @@ def strip_links(text: str, *, base: str = "", code: bool = False) -> Stripped:
         text: Any text; hidden characters go first, since they can split an address.
         base: Address that relative targets are resolved against, for `Stripped.links`.
         code: The text is a program or a manifest: ``name[index](argument)`` and ``<T>`` are not markup there.
+        places: Numbers the addresses of a fragment, whose places are then in the text; None leaves the words alone.
     """
-    found: dict[str, None] = {}
-
-    def note(link: str) -> None:
-        link = html.unescape(link).strip().strip("<>").strip()
-        if link.startswith("www."):
-            link = f"https://{link}"
-        if base and link and not _SCHEME.match(link) and not re.match(r"[a-z][a-z0-9+.-]*:", link, re.IGNORECASE):
-            try:
-                link = urljoin(base, link)
-            except ValueError:
-                return
-        if _SCHEME.match(link) and not link.endswith("://"):
-            found.setdefault(link)
-
+    notes = _Notes(base, places)
     text = remove_hidden(text)
     for _ in range(MAX_PASSES):
         before = text
-        text = _bare(_markdown(_tags(_COMMENT.sub("", text), note, code), note, code), note)
+        text = _bare(_markdown(_tags(_COMMENT.sub("", text), notes, code), notes, code), notes)
         if text == before:
-            return Stripped(text, tuple(found))
-    return Stripped(_defuse(text, note), tuple(found))
+            break
+    else:
+        text = _defuse(text, notes)
+    return Stripped(text, tuple(notes.links), tuple(notes.refused))
 
 
-def _defuse(text: str, note: Callable[[str], None]) -> str:
+def _defuse(text: str, notes: _Notes) -> str:
     """Breaks all markup of a text that is built to keep uncovering links, without regard for its looks."""
     text = re.sub(r"<(?=[a-zA-Z/!?])", "", text)
     text = re.sub(r"\](?=[(\[:])", "] ", text)
     for _ in range(MAX_PASSES):
-        before, text = text, _bare(text, note, endpoints=False)
+        before, text = text, _bare(text, notes, endpoints=False)
         if text == before:
             return text
     return re.sub(r"(?i)(://|www\.|mailto:|%|&#?|\\)", " ", text)
 
 
+def address_end(text: str) -> int:
+    """Returns where the address that a text begins with ends; 0 where it begins with none."""
+    folded, _, origin = _fold(text)
+    match = _BARE.match(folded)
+    return origin(_trimmed(folded, match)) if match else 0
+
+
 # ---- bare addresses
 
 
-def _bare(text: str, note: Callable[[str], None], *, endpoints: bool = True) -> str:
+def _bare(text: str, notes: _Notes, *, endpoints: bool = True) -> str:
     folded, decoded, origin = _fold(text)
     pieces: list[str] = []
     last = 0
@@ -189,13 +260,15 @@ def _bare(text: str, note: Callable[[str], None], *, endpoints: bool = True) -> 
         if first < last:
             continue
         pieces.append(text[last:first])
-        pieces.append(_replacement(decoded, match, end, note, endpoints))
+        pieces.append(_replacement(decoded, match, end, text[first:stop], notes, endpoints))
         last = stop
     pieces.append(text[last:])
     text = "".join(pieces) if len(pieces) > 1 else text
     text = text.replace(f"<{PLACEHOLDER}>", PLACEHOLDER)
-    text = _EMAIL_LINK.sub(lambda match: _noted(note, f"mailto:{match.group()[1:-1]}"), text)
-    return _AUTOLINK.sub(lambda match: match.group() if _keeps(match.group(1)) else _noted(note, match.group(1)), text)
+    text = _EMAIL_LINK.sub(lambda match: notes.bare(f"mailto:{match.group()[1:-1]}", match.group()), text)
+    return _AUTOLINK.sub(
+        lambda match: match.group() if _keeps(match.group(1)) else notes.bare(match.group(1), match.group()), text
+    )
 
 
 def _keeps(target: str) -> bool:
@@ -205,11 +278,6 @@ def _keeps(target: str) -> bool:
     if scheme in ("javascript", "data", "vbscript", "tel", "sms", "xmpp", "news"):
         return False
     return "://" not in lowered or bool(_KEPT_SCHEMES.match(lowered))
-
-
-def _noted(note: Callable[[str], None], link: str) -> str:
-    note(link)
-    return PLACEHOLDER
 
 
 def _trimmed(folded: str, match: re.Match[str]) -> int:
@@ -228,12 +296,12 @@ def _trimmed(folded: str, match: re.Match[str]) -> int:
     return end
 
 
-def _replacement(text: str, match: re.Match[str], end: int, note: Callable[[str], None], endpoints: bool) -> str:
+def _replacement(text: str, match: re.Match[str], end: int, written: str, notes: _Notes, endpoints: bool) -> str:
     if match["mail"]:
         address = text[match.start("address") : end]
-        return _noted(note, f"mailto:{address}") if address else "mailto"
+        return notes.bare(f"mailto:{address}", written) if address else "mailto"
     if match["www"]:
-        return _noted(note, text[match.start() : end])
+        return notes.bare(_exact(text[match.start() : end], written), written)
     scheme, rest = match["scheme"], text[match.start("rest") : end]
     if not rest:
         # Prose about the scheme itself ("must start with http://").
@@ -243,8 +311,16 @@ def _replacement(text: str, match: re.Match[str], end: int, note: Callable[[str]
     if endpoints and alone and scheme in ("http", "https", "ws", "wss", "ftp"):
         endpoint = _endpoint(rest.rpartition("@")[2] if "@" in rest.partition("/")[0] else rest)
         if endpoint:
-            return endpoint
-    return _noted(note, f"{scheme}://{rest}")
+            return notes.local(f"{scheme}://{rest}", endpoint)
+    return notes.bare(_exact(f"{scheme}://{rest}", written), written)
+
+
+def _exact(address: str, written: str) -> str:
+    """Returns an address with its percent signs and entities as the source has them, where its host is plain."""
+    plain = written.partition("+")[2] if re.match(r"[a-zA-Z0-9]+\+", written) else written
+    starts = _SCHEME.match(plain) or _WWW.match(plain)
+    same = plain.isascii() and starts and not _ESCAPED_START.search(plain) and "\\" not in plain
+    return plain if same else address
 
 
 def _endpoint(rest: str) -> str:
@@ -339,11 +415,13 @@ def _decoded(match: re.Match[str]) -> str | None:
 # ---- HTML
 
 
-def _tags(text: str, note: Callable[[str], None], code: bool) -> str:
+def _tags(text: str, notes: _Notes, code: bool) -> str:
     if "<" not in text:
         return text
     pieces: list[str] = []
+    waiting: list[str] = []
     last = 0
+    last_closing = text.lower().rfind("</a")
     for match in _TAG_START.finditer(text):
         if match.start() < last:
             continue
@@ -351,12 +429,18 @@ def _tags(text: str, note: Callable[[str], None], code: bool) -> str:
         if tag is None:
             continue
         replacement, end, links = tag
-        for link in links:
-            note(link)
-        if replacement is not None:
-            pieces += (text[last : match.start()], replacement)
-            last = end
-    pieces.append(text[last:])
+        places = "".join(f" {place}" for place in map(notes.take, links) if place)
+        if replacement is None:
+            continue
+        if match.group().lower() == "<a" and end <= last_closing:
+            # The place of a link stands behind its words.
+            waiting.append(places)
+            places = ""
+        elif match.group().lower() == "</a" and waiting:
+            places = waiting.pop()
+        pieces += (text[last : match.start()], replacement, places)
+        last = end
+    pieces += (text[last:], *waiting)
     return "".join(pieces)
 
 
@@ -402,39 +486,61 @@ def _leads(tag: str, key: str, value: str, code: bool) -> bool:
 # ---- Markdown
 
 
-def _markdown(text: str, note: Callable[[str], None], code: bool) -> str:
+def _markdown(text: str, notes: _Notes, code: bool) -> str:
     if "]" not in text:
         return text
-    labels: set[str] = set()
-    text = _DEFINITION.sub(lambda match: _definition(match, labels, note, code), text)
-    drops = list(_link_parts(text, labels, note, code))
-    if not drops:
-        return text
+    definitions = _Definitions()
+    text = _DEFINITION.sub(lambda match: definitions.take(match, code), text)
+    drops = list(_link_parts(text, definitions, notes, code))
     pieces: list[str] = []
     last = 0
-    for start, end in sorted(drops):
+    for start, end, place in sorted(drops):
         if start >= last:
-            pieces.append(text[last:start])
+            pieces += (text[last:start], place)
             last = end
     pieces.append(text[last:])
-    return "".join(pieces)
+    return definitions.finish("".join(pieces), notes)
 
 
-def _definition(match: re.Match[str], labels: set[str], note: Callable[[str], None], code: bool) -> str:
-    target = match["target"].strip("<>")
-    if code and not _ADDRESS.match(html.unescape(target)):
-        return match.group()
-    labels.add(_label(match["label"]))
-    note(target)
-    return ""
+class _Definitions:
+    """The definitions of a text's links (``[label]: target``); one that nothing refers to leaves its own place."""
+
+    def __init__(self) -> None:
+        self.targets: dict[str, str] = {}
+        self.used: set[str] = set()
+        self._labels: list[tuple[str, str]] = []
+
+    def take(self, match: re.Match[str], code: bool) -> str:
+        target = match["target"].strip("<>")
+        if code and not _ADDRESS.match(html.unescape(target)):
+            return match.group()
+        label = _label(match["label"])
+        self.targets.setdefault(label, target)
+        self._labels.append((label, target))
+        return f"{_DEFINED}{len(self._labels) - 1}{_DEFINED}"
+
+    def finish(self, text: str, notes: _Notes) -> str:
+        if not self._labels:
+            return text
+
+        def left(match: re.Match[str]) -> str:
+            label, target = self._labels[int(match.group(1))]
+            place = notes.take(target)
+            return f"{place}\n" if place and label not in self.used else ""
+
+        return re.sub(f"{_DEFINED}(\\d+){_DEFINED}", left, text)
 
 
 def _label(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _link_parts(text: str, labels: set[str], note: Callable[[str], None], code: bool) -> Iterator[tuple[int, int]]:
-    """Yields the spans to drop: the brackets around the words of a link, and its target."""
+def _link_parts(text: str, definitions: _Definitions, notes: _Notes, code: bool) -> Iterator[tuple[int, int, str]]:
+    """Yields the spans to drop, the brackets around the words of a link and its target, with what stands there then.
+
+    In a block of code, where a reader sees the markup, the place stands for all of it.
+    """
+    fenced = _fenced(text) if notes.places is not None else []
     opened: list[tuple[int, int]] = []
     resume = 0
     for match in _BRACKET.finditer(text):
@@ -452,19 +558,49 @@ def _link_parts(text: str, labels: set[str], note: Callable[[str], None], code: 
         if target is not None:
             if not _is_link(text, opener, target["target"], code):
                 continue
-            note(re.sub(r"\\([()\\<>_*])", r"\1", target["target"]))
             resume = target.end()
-        elif text.startswith("[", after) and labels:
+            link = re.sub(r"\\([()\\<>_*])", r"\1", target["target"])
+            if opener is not None and _in_fence(fenced, opener[0]) and _plain_words(text[opener[1] : start]):
+                place = notes.take(link, whole=text[opener[0] : resume])
+                if place:
+                    yield opener[0], resume, place
+                    continue
+            place = notes.take(link)
+        elif text.startswith("[", after) and definitions.targets:
             reference = _REFERENCE.match(text, after)
             words = text[opener[1] : start] if opener and start - opener[1] <= MAX_TARGET else ""
-            if reference is None or _label(reference.group(1) or words) not in labels:
+            label = _label((reference.group(1) if reference else "") or words)
+            if reference is None or label not in definitions.targets:
                 continue
+            definitions.used.add(label)
+            place = notes.take(definitions.targets[label])
             resume = reference.end()
         else:
             continue
         if opener is not None:
-            yield opener
-        yield start, resume
+            yield (*opener, "")
+        yield start, resume, f" {place}" if place else ""
+
+
+def _plain_words(words: str) -> bool:
+    return len(words) <= MAX_WORDS and not _BARE.search(words.lower()) and not re.search(r"[<\[\]&%\\\n]", words)
+
+
+def _fenced(text: str) -> list[int]:
+    """Returns where blocks of code begin and end, in turns."""
+    if "```" not in text and "~~~" not in text:
+        return []
+    bounds: list[int] = []
+    fence = ""
+    for match in _FENCE.finditer(text):
+        if not fence or match.group(1).startswith(fence):
+            fence = "" if fence else match.group(1)
+            bounds.append(match.start())
+    return bounds
+
+
+def _in_fence(bounds: list[int], place: int) -> bool:
+    return bool(bisect_right(bounds, place) % 2)
 
 
 def _is_link(text: str, opener: tuple[int, int] | None, target: str, code: bool) -> bool:

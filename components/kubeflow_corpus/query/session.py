@@ -15,7 +15,7 @@ from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExce
 from kubeflow_corpus.milvus import load_pymilvus
 from kubeflow_corpus.query.citations import citation
 from kubeflow_corpus.query.deadline import Deadline
-from kubeflow_corpus.query.evidence import HEADER, EvidenceBuilder, heading_of
+from kubeflow_corpus.query.evidence import HEADER, EvidenceBuilder
 from kubeflow_corpus.query.filters import expression, groups_of, validated
 from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.intent import read
@@ -239,8 +239,8 @@ class Session:
             ) from error
 
     def _whole(self, hit: Hit, token_budget: int) -> SourceUnit:
-        passage = EvidenceBuilder(counter=self.engine.counter).passage(hit, token_budget)
-        text = f"{HEADER}\n\n[c1] {heading_of(hit)}\n{passage.text}"
+        passage = EvidenceBuilder(counter=self.engine.counter).labelled(hit, "c1", token_budget)
+        text = f"{HEADER}\n\n{passage.text}"
         return SourceUnit(hit, text, citation(hit, "c1", passage.links), passage.cut)
 
     def _neighbours(self, unit_id: str, before: int, after: int, collection: str) -> tuple[Hit, ...]:
