@@ -17,7 +17,7 @@ from kubeflow_corpus.collections import CODE, DOCS, ISSUES
 from kubeflow_corpus.errors import SettingsError, StoreUnavailable
 from kubeflow_corpus.mcp_server import documents
 from kubeflow_corpus.mcp_server.assembly import StatusReader
-from kubeflow_corpus.mcp_server.documents import document_id_of
+from kubeflow_corpus.mcp_server.origins import document_id_of
 from kubeflow_corpus.mcp_server.server import build_server
 from kubeflow_corpus.mcp_server.service import Caller, Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
@@ -426,11 +426,31 @@ def test_what_cannot_be_a_document_is_refused_by_name(place: Corpus, arguments: 
     [
         ("issues", "{", "content: it begins like JSON and is not valid JSON"),
         ("issues", '{"a": ' + "[" * 50_000, "content: it begins like JSON and is not valid JSON"),
-        ("issues", "{}", "content: the thread has no text body"),
-        ("issues", '{"body": "x", "comments": [7]}', "content: a comment of the thread is not an object"),
-        ("issues", '{"body": "x", "comments": 7}', "content: the thread has no text body"),
-        ("issues", '{"body": "x", "number": "9' + "9" * 5_000 + '"}', "content: nothing can be made of it"),
-        ("issues", '{"body": "x", "created_at": "' + "9" * 500 + '"}', "content: its created_at does not fit"),
+        ("issues", "{}", "content: the thread's $ breaks the rule required ['body']"),
+        ("issues", '{"body": 7}', "content: the thread's $.body breaks the rule type 'string'"),
+        ("issues", '{"body": "x", "comments": [7]}', "content: the thread's $.comments[0] breaks the rule type"),
+        ("issues", '{"body": "x", "comments": 7}', "content: the thread's $.comments breaks the rule type"),
+        ("issues", '{"body": "x", "number": "9' + "9" * 5_000 + '"}', "content: the thread's $.number breaks"),
+        ("issues", '{"body": "x", "number": Infinity}', "content: it begins like JSON and is not valid JSON"),
+        ("issues", '{"body": "x", "number": NaN}', "content: it begins like JSON and is not valid JSON"),
+        ("issues", '{"body": "x", "number": 1e400}', "content: the thread's $.number breaks the rule type"),
+        ("issues", '{"body": "x", "number": -5}', "content: the thread's $.number breaks the rule minimum"),
+        ("issues", '{"body": "x", "number": 1.5}', "content: the thread's $.number breaks the rule type"),
+        ("issues", '{"body": "x", "number": true}', "content: the thread's $.number breaks the rule type"),
+        ("issues", '{"body": "x", "labels": 5}', "content: the thread's $.labels breaks the rule type"),
+        ("issues", '{"body": "x", "labels": true}', "content: the thread's $.labels breaks the rule type"),
+        ("issues", '{"body": "x", "labels": "abc"}', "content: the thread's $.labels breaks the rule type"),
+        ("issues", '{"body": "x", "labels": {"a": 1}}', "content: the thread's $.labels breaks the rule type"),
+        ("issues", '{"body": "x", "labels": ["a", 1]}', "content: the thread's $.labels[1] breaks the rule type"),
+        ("issues", '{"body": "x", "state": ["open"]}', "content: the thread's $.state breaks the rule enum"),
+        ("issues", '{"body": "x", "state": "reopened"}', "content: the thread's $.state breaks the rule enum"),
+        ("issues", '{"body": "x", "created_at": "' + "9" * 500 + '"}', "content: the thread's $.created_at breaks"),
+        ("issues", '{"body": "x", "created_at": "garbage"}', "content: it is not a date"),
+        ("issues", '{"body": "x", "created_at": "[c9]: see "}', "content: it is not a date"),
+        ("issues", '{"body": "x", "author": "[c1]"}', "content: the thread's $.author breaks the rule pattern"),
+        ("issues", '{"body": "a\\u0000b"}', "content: the thread holds control characters"),
+        ("issues", '{"body": "x", "labels": ["a\\ud800"]}', "content: the thread holds control characters"),
+        ("issues", '{"body": "x", "comments": [{"body": "\\u0007"}]}', "content: the thread holds control characters"),
         ("code", "x", "content: nothing can be made of it: unsupported type"),
     ],
 )
@@ -465,21 +485,91 @@ def test_every_attempt_is_on_record_and_the_content_is_not(place: Corpus, caplog
     assert "zeppelin" not in caplog.text
 
 
+def member(*groups: str, name: str = "x") -> Caller:
+    return Caller(name, groups, frozenset({"corpus:write"}), True)
+
+
+A, B = member("team-a", name="ann"), member("team-b", name="bob")
+
+
 def test_a_document_of_a_group_is_found_and_changed_by_that_group_only(place: Corpus) -> None:
-    def member(*groups: str) -> Caller:
-        return Caller("x", groups, frozenset({"corpus:write"}), True)
-
     call = (UPSERT.name, document(visibility="team-a"))
-    outside = place.calls(call, caller=member("team-b"))[0]
-    inside = place.calls(call, caller=member("team-a"))[0].structured_content
-    taken = place.write("Mine now.", caller=member("team-b"))
+    outside = place.calls(call, caller=B)[0]
+    inside = place.calls(call, caller=A)[0].structured_content
     delete = (DELETE.name, {"collection": "docs", "document_id": inside["document_id"]})
-    hidden = place.calls(delete, caller=member("team-b"))[0]
+    hidden = place.calls(delete, caller=B)[0]
 
-    assert text_of(outside).startswith("PERMISSION_DENIED: ") and text_of(taken).startswith("PERMISSION_DENIED: ")
+    assert text_of(outside).startswith("PERMISSION_DENIED: ")
     assert text_of(hidden).startswith("NOT_FOUND: ")
-    assert "zeppelinquota" in place.found("`zeppelinquota`", caller=member("team-a"))
-    assert "zeppelinquota" not in place.found("`zeppelinquota`", caller=member("team-b"))
+    assert "zeppelinquota" in place.found("`zeppelinquota`", caller=A)
+    assert "zeppelinquota" not in place.found("`zeppelinquota`", caller=B)
+    colleague = place.write("The quota is `montgolfier` now.", caller=member("team-a", name="amy"))
+    assert text_of(colleague).startswith("created")
+    again = place.calls((UPSERT.name, document("Now three.", visibility="team-a")), caller=member("team-a", name="amy"))
+    assert again[0].structured_content["action"] == "replaced"
+
+
+@pytest.mark.parametrize("visibility", ["", "team-a"], ids=["for everybody", "for a group"])
+@pytest.mark.parametrize("deleted", [False, True], ids=["shown", "deleted"])
+def test_a_writer_cannot_tell_what_another_group_has_written(place: Corpus, visibility: str, deleted: bool) -> None:
+    def attempts() -> list[tuple[str, Any]]:
+        answers = place.calls(
+            (UPSERT.name, document("Ours.", visibility=visibility)),
+            (DELETE.name, {"collection": "docs", "document_id": document_id_of(ORIGIN, "group:team-b")}),
+            (DELETE.name, {"collection": "docs", "document_id": document_id_of(ORIGIN, "group:team-z")}),
+            (UPSERT.name, document("Ours.", visibility=visibility)),
+            caller=A,
+        )
+        return [(text_of(answer), {**(answer.structured_content or {}), "request_id": ""}) for answer in answers]
+
+    before = attempts()
+    place.client.delete(place.served(), filter='source == "manual"')
+    theirs = place.calls((UPSERT.name, document("Theirs.", visibility="team-b")), caller=B)[0].structured_content
+    if deleted:
+        place.calls((DELETE.name, {"collection": "docs", "document_id": theirs["document_id"]}), caller=B)
+    rows = {key: row["content_text"] for key, row in place.manual_rows().items()}
+
+    assert attempts() == before
+    assert rows.items() <= {key: row["content_text"] for key, row in place.manual_rows().items()}.items()
+    back = place.calls((UPSERT.name, document("Theirs.", visibility="team-b")), caller=B)[0].structured_content
+    assert back["action"] == ("restored" if deleted else "unchanged")
+
+
+def test_a_public_document_is_changed_by_its_writer_only(place: Corpus) -> None:
+    key = place.write(caller=A).structured_content["document_id"]
+    delete = (DELETE.name, {"collection": "docs", "document_id": key})
+    refused = place.calls((UPSERT.name, document("Mine now.")), delete, caller=B)
+    narrowed = place.calls((UPSERT.name, document("Ours.", visibility="team-b")), caller=B)[0]
+
+    assert [text_of(answer).split(":")[0] for answer in refused] == ["PERMISSION_DENIED"] * 2
+    # Beside the public one, which everybody still finds.
+    assert narrowed.structured_content["action"] == "created"
+    assert "zeppelinquota" in place.found("`zeppelinquota`", caller=member())
+    assert place.write("The quota is `montgolfier`.", caller=A).structured_content["action"] == "replaced"
+    # The operator, for whom there are no groups, is not kept out.
+    operators = place.write("Correct.").structured_content
+    assert (operators["action"], operators["document_id"]) == ("replaced", key)
+    assert place.calls(delete, caller=A)[0].structured_content["action"] == "deleted"
+    assert text_of(place.calls(delete, caller=B)[0]).startswith("NOT_FOUND: ")
+    assert place.write(caller=A).structured_content["action"] == "restored"
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://example.org/1/page.md#0",
+        "http://EXAMPLE.org:8080/anything",
+        "https://www.example.org/x",
+        "https://example.org./x",
+        "https://example.org",
+    ],
+)
+def test_no_text_passes_for_what_the_corpus_fetches(place: Corpus, origin: str) -> None:
+    assert any(row["citation_url"].startswith("https://example.org/") for row in place.rows().values())
+
+    refused = place.calls((UPSERT.name, document(origin=origin)))[0]
+
+    assert text_of(refused).startswith("INVALID_ARGUMENT: metadata.origin: the corpus fetches what stands there")
 
 
 def test_over_http_a_writer_must_be_known_and_over_stdio_the_operator_is() -> None:

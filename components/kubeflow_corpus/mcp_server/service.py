@@ -20,6 +20,7 @@ from kubeflow_corpus.errors import CorpusError, InvalidArgument, PermissionDenie
 from kubeflow_corpus.mcp_server.failures import public_code, public_text
 from kubeflow_corpus.mcp_server.limits import Admission, RateLimiter
 from kubeflow_corpus.mcp_server.metrics import Metrics
+from kubeflow_corpus.mcp_server.origins import Author
 from kubeflow_corpus.mcp_server.settings import ServerSettings
 from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadTool, Tool, WriteTool, for_project
 from kubeflow_corpus.mcp_server.tools.registry import TOOLS
@@ -171,9 +172,8 @@ class Service:
             self._check_writer(caller)
             check_arguments(self._validators[tool.name], arguments)
             async with self._writes.enter():
-                result = await asyncio.to_thread(
-                    tool.write, self._writer, arguments, caller.visibility, record.request_id
-                )
+                author = Author(caller.name, caller.visibility)
+                result = await asyncio.to_thread(tool.write, self._writer, arguments, author, record.request_id)
             code = "OK"
         except CorpusError as error:
             code = public_code(error)

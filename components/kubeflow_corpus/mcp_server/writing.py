@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.collections import MANUAL_SOURCE, find_collection
 from kubeflow_corpus.errors import InvalidArgument, PermissionDenied, SettingsError, UnitNotFound
+from kubeflow_corpus.mcp_server.arguments import one_line
+from kubeflow_corpus.mcp_server.origins import ARGUMENT, Author, checked_origin, document_id_of, official_prefixes
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.store import schema
+from kubeflow_corpus.store.schema import HIDDEN
 from kubeflow_corpus.vocabulary import VOCABULARY_KEY, recorded_vocabulary
 
 if TYPE_CHECKING:
@@ -67,20 +70,19 @@ class DocumentWriter:
         self._embedder: Embedder | None = None
         self._lock = threading.Lock()
 
-    def upsert(
-        self, alias: str, arguments: Mapping[str, Any], groups: tuple[str, ...] | None, request_id: str
-    ) -> WriteResult:
-        """Writes a document, over the one of the same origin.
+    def upsert(self, alias: str, arguments: Mapping[str, Any], author: Author, request_id: str) -> WriteResult:
+        """Writes a document, over the one of the same owner and origin.
 
         Args:
             alias: The collection.
             arguments: Of `upsert_document`, valid by its schema.
-            groups: Groups that the caller is in; None is everything.
+            author: Who writes, and for which groups.
             request_id: Of this call.
 
         Raises:
             InvalidArgument: It cannot be a document.
-            PermissionDenied: It would be of a group that the caller is not in, or the one that it replaces is.
+            PermissionDenied: It would be of a group that the caller is not in, or another writer's public document
+                has its origin.
             LeaseHeld: A run is writing the collection.
             ModelMismatch: The collection was embedded with another model.
             CorpusError: It could not be embedded or stored.
@@ -90,24 +92,21 @@ class DocumentWriter:
         from kubeflow_corpus.store.manual import served_version, write_document
         from kubeflow_corpus.tokens import wordpiece_counter
 
-        _check_group(arguments["metadata"].get("visibility", ""), groups)
+        visibility = arguments["metadata"].get("visibility", "")
+        _check_group(visibility, author)
+        origin = checked_origin(one_line("metadata.origin", arguments["metadata"]["origin"]))
         with self._lock, self._open_place(alias, request_id) as place:
             embedder = self._open_embedder()
             identity = embedder.identity
             live = served_version(place, identity)
             tokens = int(live.properties.get(schema.TOKEN_BUDGET_KEY) or identity.max_tokens)
             words = recorded_vocabulary(live.properties.get(VOCABULARY_KEY, ""))
-            written = read_written(place.spec, arguments, Budget(wordpiece_counter(), tokens), words)
+            _check_official(place, origin)
+            key = _key_for(place, origin, visibility, author)
+            written = read_written(place.spec, arguments, key, origin, Budget(wordpiece_counter(), tokens), words)
             texts = [chunk.embedding_text for chunk in written.chunks]
             vectors = embedder.embed(texts, timeout=EMBEDDING_SECONDS)
-            change = write_document(
-                place,
-                written.document_id,
-                written.rows,
-                vectors,
-                identity,
-                lambda visibility: _check_group(visibility, groups),
-            )
+            change = write_document(place, written.document_id, written.rows, vectors, identity)
         return WriteResult(
             change.action,
             written.document_id,
@@ -117,18 +116,19 @@ class DocumentWriter:
             change.rows_deleted,
         )
 
-    def delete(self, alias: str, document_id: str, groups: tuple[str, ...] | None, request_id: str) -> WriteResult:
+    def delete(self, alias: str, document_id: str, author: Author, request_id: str) -> WriteResult:
         """Hides a document from every reader; writing it again brings it back.
 
         Args:
             alias: The collection.
             document_id: Its key, or the key of one of its units.
-            groups: Groups that the caller is in; None is everything.
+            author: Who writes, and for which groups.
             request_id: Of this call.
 
         Raises:
             InvalidArgument: It is a document of the ingestion.
             UnitNotFound: There is no such document, or the caller may not see it.
+            PermissionDenied: It is another writer's public document.
             LeaseHeld: A run is writing the collection.
             CorpusError: It could not be stored.
         """
@@ -142,12 +142,17 @@ class DocumentWriter:
                 argument="document_id",
             )
 
-        def may_delete(visibility: str) -> None:
-            if groups is not None and visibility and visibility not in groups:
+        def check_owner(visibility: str, origin: str) -> None:
+            if author.owns(key, origin):
+                return
+            if visibility == HIDDEN or not author.may_see(visibility):
                 raise _not_found()
+            raise PermissionDenied(
+                "The document is of another writer", remedy="Ask its writer, or the operator of the server"
+            )
 
         with self._lock, self._open_place(alias, request_id) as place:
-            change = hide_document(place, key, may_delete)
+            change = hide_document(place, key, check_owner)
         if change.action == "absent":
             raise _not_found()
         return WriteResult(change.action, key, rows_written=change.rows_written)
@@ -188,11 +193,40 @@ def require_ingest() -> None:
         ) from error
 
 
-def _check_group(visibility: str, groups: tuple[str, ...] | None) -> None:
-    if groups is not None and visibility and visibility not in groups:
-        raise PermissionDenied(
-            "The document would be, or is, of a group that you are not in", remedy="Use another origin, or your group"
+def _check_group(visibility: str, author: Author) -> None:
+    if not author.may_see(visibility):
+        raise PermissionDenied("The document would be of a group that you are not in", remedy="Name one of your groups")
+
+
+def _check_official(place: Place, origin: str) -> None:
+    from kubeflow_corpus.store.manual import has_ingested_page
+
+    beginnings = list(official_prefixes(origin))
+    if beginnings and has_ingested_page(place, beginnings):
+        raise InvalidArgument(
+            f"{ARGUMENT}: the corpus fetches what stands there by itself, and a text of yours would pass for it",
+            remedy="Give the address where your text stands, or words",
+            argument=ARGUMENT,
         )
+
+
+def _key_for(place: Place, origin: str, visibility: str, author: Author) -> str:
+    """Returns the key of a document, having made sure that nobody else's public one has its origin."""
+    from kubeflow_corpus.store.manual import public_documents
+
+    key = document_id_of(origin, author.owner(visibility))
+    if visibility:
+        return key
+    # Everybody may find it anyway: to say that it is there tells nothing.
+    others = public_documents(place, origin) - {key}
+    if not others:
+        return key
+    if author.groups is None:
+        return min(others)
+    raise PermissionDenied(
+        "A document of another writer has this origin",
+        remedy="Use an origin of your own, write for one of your groups, or ask that writer",
+    )
 
 
 def _not_found() -> UnitNotFound:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubeflow_corpus.collections import COLLECTIONS, FILTERS, CollectionSpec, FilterSpec
 from kubeflow_corpus.errors import InvalidArgument
-from kubeflow_corpus.store.schema import HIDDEN, keys_filter, strip_controls, text_literal
+from kubeflow_corpus.store.schema import HIDDEN, PUBLIC, keys_filter, strip_controls, text_literal
 from kubeflow_corpus.terms import version_precisions
 from kubeflow_corpus.vocabulary import Vocabulary
 
@@ -21,8 +21,6 @@ MAX_VALUES: Final = 100
 MAX_VALUE_BYTES: Final = max(
     field.max_bytes for spec in COLLECTIONS for field in spec.fields if field.kind == "text" and field.strict
 )
-# What the field `visibility` of a row holds that everybody may see.
-PUBLIC: Final = ""
 
 
 def filters_of(spec: CollectionSpec) -> tuple[str, ...]:

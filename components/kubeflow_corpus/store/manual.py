@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kubeflow_corpus.collections import KEY_FIELD, MANUAL_SOURCE, SCHEMA_VERSION, CollectionSpec
+from kubeflow_corpus.collections import COLLECTIONS, KEY_FIELD, MANUAL_SOURCE, SCHEMA_VERSION, CollectionSpec
 from kubeflow_corpus.errors import CollectionNotFound, SchemaMismatch
 from kubeflow_corpus.milvus import store_errors
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.lease import Lease
 from kubeflow_corpus.store.rows import KEYS_PER_FILTER, check_vectors, in_batches, rows_by_key, scan, stored_row
-from kubeflow_corpus.store.schema import HIDDEN, VECTOR_FIELD, keys_filter, text_literal
+from kubeflow_corpus.store.schema import HIDDEN, PUBLIC, VECTOR_FIELD, keys_filter, text_literal
 from kubeflow_corpus.store.versions import Version, ensure_loaded, list_versions, live_version
 from kubeflow_corpus.store.writer import UPSERT_ROWS, Writer
 
@@ -111,7 +111,6 @@ def write_document(
     rows: Sequence[dict[str, Any]],
     vectors: NDArray[np.float32],
     identity: ModelIdentity,
-    may_replace: Callable[[str], None] = lambda visibility: None,
 ) -> Change:
     """Makes the served version hold exactly these rows of a document.
 
@@ -121,7 +120,6 @@ def write_document(
         rows: What `rows.to_row` returned, at least one.
         vectors: Array of shape (len(rows), dimension).
         identity: The model of the vectors.
-        may_replace: Gets the visibility of stored rows, and raises where the caller has no right to them.
 
     Raises:
         LeaseHeld: A run, or another call, is writing this collection.
@@ -134,8 +132,6 @@ def write_document(
     with _lease_place(place) as (lease, versions):
         live = _version_for(place, versions, identity)
         stored = _stored_rows(place, live.name, document_id)
-        for visibility in {row["visibility"] for row in stored.values()} - {HIDDEN}:
-            may_replace(visibility)
         wanted = {row[KEY_FIELD]: _state(row) for row in rows}
         if {key: _state(row) for key, row in stored.items()} == wanted:
             return Change("unchanged")
@@ -156,14 +152,14 @@ def write_document(
 
 
 def hide_document(
-    place: Place, document_id: str, may_delete: Callable[[str], None] = lambda visibility: None
+    place: Place, document_id: str, check_owner: Callable[[str, str], None] = lambda visibility, origin: None
 ) -> Change:
     """Deletes a document softly: its rows stay and no reader finds them.
 
     Args:
         place: Where.
         document_id: Its key.
-        may_delete: Gets the visibility of stored rows, and raises where the caller has no right to them.
+        check_owner: Gets visibility and origin of the stored document, and raises where the caller has no right to it.
 
     Raises:
         LeaseHeld: A run, or another call, is writing this collection.
@@ -175,11 +171,12 @@ def hide_document(
         if live is None:
             raise CollectionNotFound(f"{place.served} is not served yet", collection=place.served)
         stored = _stored_rows(place, live.name, document_id)
+        # Of a hidden document too: that it is there is nobody's business but its owner's.
+        for visibility, origin in sorted({(row["visibility"], row["citation_url"]) for row in stored.values()}):
+            check_owner(visibility, origin)
         shown = [key for key, row in stored.items() if row["visibility"] != HIDDEN]
         if not shown:
             return Change("unchanged" if stored else "absent")
-        for visibility in {stored[key]["visibility"] for key in shown}:
-            may_delete(visibility)
         writer = Writer(place.client, lease, live.name)
         fields = [*(field.name for field in place.spec.fields), VECTOR_FIELD]
         for keys in in_batches(iter(shown), UPSERT_ROWS):
@@ -202,10 +199,40 @@ def _lease_place(place: Place) -> Iterator[tuple[Lease, list[Version]]]:
 
 def _stored_rows(place: Place, name: str, document_id: str) -> dict[str, dict[str, Any]]:
     ensure_loaded(place.client, name)
-    fields = [KEY_FIELD, "row_hash", "visibility"]
+    fields = [KEY_FIELD, "row_hash", "visibility", "citation_url"]
     where = f"{keys_filter('source', [MANUAL_SOURCE])} and {keys_filter('document_id', [document_id])}"
     with store_errors(name):
         return {row[KEY_FIELD]: row for page in scan(place.client, name, fields, where) for row in page}
+
+
+def public_documents(place: Place, origin: str) -> set[str]:
+    """Returns the keys of the documents of an origin that everybody may find."""
+    live = live_version(list_versions(place.client, place.served))
+    if live is None:
+        return set()
+    where = (
+        f"source == {text_literal(MANUAL_SOURCE)} and visibility == {text_literal(PUBLIC)} "
+        f"and citation_url == {text_literal(origin)}"
+    )
+    ensure_loaded(place.client, live.name)
+    with store_errors(live.name):
+        return {row["document_id"] for page in scan(place.client, live.name, ("document_id",), where) for row in page}
+
+
+def has_ingested_page(place: Place, beginnings: Sequence[str]) -> bool:
+    """Whether a public row that the ingestion wrote, of any collection, is cited below one of these addresses."""
+    below = " or ".join(f"citation_url like {text_literal(beginning + '%')}" for beginning in beginnings)
+    where = f"source != {text_literal(MANUAL_SOURCE)} and visibility == {text_literal(PUBLIC)} and ({below})"
+    for spec in COLLECTIONS:
+        served = schema.served_name(place.prefix, spec.alias)
+        live = live_version(list_versions(place.client, served))
+        if live is None:
+            continue
+        ensure_loaded(place.client, live.name)
+        with store_errors(live.name):
+            if place.client.query(live.name, filter=where, output_fields=[KEY_FIELD], limit=1):
+                return True
+    return False
 
 
 def _state(row: dict[str, Any]) -> tuple[str, str]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from kubeflow_corpus.model import ModelIdentity
 
+# Visibility of rows that everybody may see.
+PUBLIC: Final = ""
 # Visibility of rows that were deleted softly: every reader leaves them out, whatever groups it may see. No group has a
 # tilde in its name.
 HIDDEN: Final = "~deleted"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from kubeflow_corpus.mcp_server.origins import Author
     from kubeflow_corpus.mcp_server.writing import DocumentWriter, WriteResult
     from kubeflow_corpus.query.client import AsyncCorpusClient
     from kubeflow_corpus.vocabulary import Vocabulary
@@ -133,14 +134,14 @@ class WriteTool(Tool):
 
     @abstractmethod
     def write(
-        self, writer: DocumentWriter, arguments: Mapping[str, Any], groups: tuple[str, ...] | None, request_id: str
+        self, writer: DocumentWriter, arguments: Mapping[str, Any], author: Author, request_id: str
     ) -> WriteResult:
         """Does the work, in a thread.
 
         Args:
             writer: Writes.
             arguments: Valid by the input schema.
-            groups: Groups of the caller; None is all of them.
+            author: Who writes, and for which groups.
             request_id: Id of the call.
 
         Raises:

@@ -16,6 +16,7 @@ from kubeflow_corpus.mcp_server.tools.schemas import (
 )
 
 if TYPE_CHECKING:
+    from kubeflow_corpus.mcp_server.origins import Author
     from kubeflow_corpus.mcp_server.writing import DocumentWriter, WriteResult
 
 # What a writer may send: a page, a thread or a file that a person wrote, not a data set.
@@ -24,6 +25,7 @@ MAX_TITLE_CHARACTERS: Final = 300
 MAX_ORIGIN_CHARACTERS: Final = 500
 MAX_PATH_CHARACTERS: Final = 300
 MAX_VALUES: Final = 16
+MAX_THREAD_NUMBER: Final = 2**31
 ACTIONS: Final = ("created", "replaced", "restored", "unchanged", "deleted")
 
 
@@ -71,10 +73,10 @@ class UpsertTool(_DocumentTool):
         )
 
     def write(
-        self, writer: DocumentWriter, arguments: Mapping[str, Any], groups: tuple[str, ...] | None, request_id: str
+        self, writer: DocumentWriter, arguments: Mapping[str, Any], author: Author, request_id: str
     ) -> WriteResult:
         """Writes the document."""
-        return writer.upsert(arguments["collection"], arguments, groups, request_id)
+        return writer.upsert(arguments["collection"], arguments, author, request_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +99,10 @@ class DeleteTool(_DocumentTool):
         )
 
     def write(
-        self, writer: DocumentWriter, arguments: Mapping[str, Any], groups: tuple[str, ...] | None, request_id: str
+        self, writer: DocumentWriter, arguments: Mapping[str, Any], author: Author, request_id: str
     ) -> WriteResult:
         """Hides the document."""
-        return writer.delete(arguments["collection"], arguments["document_id"], groups, request_id)
+        return writer.delete(arguments["collection"], arguments["document_id"], author, request_id)
 
 
 def _metadata_schema(areas: Sequence[str]) -> dict[str, Any]:
@@ -110,8 +112,9 @@ def _metadata_schema(areas: Sequence[str]) -> dict[str, Any]:
                 "type": "string",
                 "minLength": 1,
                 "maxLength": MAX_ORIGIN_CHARACTERS,
-                "description": "Where it comes from: an http(s) address, or words that lead a person there. It is the "
-                "address of the citations and the key: one origin is one document of a collection.",
+                "description": "Where it comes from: an http(s) address, or words that lead a person there; not "
+                "an address of what the corpus fetches by itself. It is the address of the citations and the key: one "
+                "origin is one document of a group or, where everybody may find it, of its writer.",
             },
             "path": {
                 "type": "string",
@@ -147,7 +150,7 @@ def _metadata_schema(areas: Sequence[str]) -> dict[str, Any]:
             "number": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": 2**31,
+                "maximum": MAX_THREAD_NUMBER,
                 "description": "Of a thread, in its own tracker.",
             },
             "visibility": {
