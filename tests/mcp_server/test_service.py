@@ -2,18 +2,22 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import jsonschema
 import pytest
 from kubeflow_corpus.errors import StoreUnavailable
+from kubeflow_corpus.mcp_server.assembly import STATUS_SECONDS, StatusReader
+from kubeflow_corpus.mcp_server.server import PROMPT, STATUS_URI
 from kubeflow_corpus.mcp_server.service import META_KEY, Caller, Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
 from kubeflow_corpus.mcp_server.tools.unit import GET_UNIT
 from kubeflow_corpus.query import evidence
 from kubeflow_corpus.query.links import strip_links
+from kubeflow_corpus.settings import Settings
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 from tests.mcp_server.harness import in_memory, text_of
 
@@ -178,6 +182,59 @@ def test_a_caller_over_its_rate_learns_when_to_come_back(corpus_uri: str) -> Non
 
     assert [result.is_error for result in results] == [False, True, True]
     assert text_of(results[1]).startswith("RATE_LIMITED: Too many calls. Try again in ")
+
+
+@pytest.mark.parametrize(
+    ("method", "ask"),
+    [
+        ("tools/list", lambda client: client.list_tools()),
+        ("resources/list", lambda client: client.list_resources()),
+        ("resources/read", lambda client: client.read_resource(STATUS_URI)),
+        ("prompts/list", lambda client: client.list_prompts()),
+        ("prompts/get", lambda client: client.get_prompt(PROMPT)),
+    ],
+)
+def test_every_request_is_limited_and_on_record(
+    corpus_uri: str, caplog: pytest.LogCaptureFixture, method: str, ask: Callable[[Client], Awaitable[Any]]
+) -> None:
+    caplog.set_level(logging.INFO, "kubeflow_corpus.mcp")
+
+    async def scenario(client: Client) -> str:
+        for _ in range(4):
+            await ask(client)
+        with pytest.raises(MCPError) as caught:
+            for _ in range(4):
+                await ask(client)
+        return str(caught.value)
+
+    refused = with_client(corpus_uri, scenario, ServerSettings(client_rate=0.001, burst=4_000))
+
+    assert "RATE_LIMITED: Too many calls" in refused
+    events = [json.loads(r.message) for r in caplog.records if '"event": "request"' in r.message]
+    assert [(event["tool"], event["code"]) for event in events] == [(method, "OK")] * 4 + [(method, "RATE_LIMITED")]
+
+
+def test_the_status_is_read_once_for_all_who_ask_at_a_time(corpus_uri: str) -> None:
+    class Counting(StatusReader):
+        reads = 0
+
+        def _read(self) -> list[dict[str, Any]]:
+            self.reads += 1
+            return super()._read()
+
+    now = [0.0]
+
+    async def scenario() -> tuple[list[Any], int, int]:
+        reader = Counting(Settings(milvus_uri=corpus_uri), lambda: now[0])
+        states = await asyncio.gather(*(reader() for _ in range(20)))
+        first = reader.reads
+        now[0] += STATUS_SECONDS + 1
+        states.append(await reader())
+        return states, first, reader.reads
+
+    states, first, then = asyncio.run(scenario())
+
+    assert (first, then) == (1, 2) and all(state == states[0] for state in states)
 
 
 def test_every_call_leaves_one_event_without_the_question(corpus_uri: str, caplog: pytest.LogCaptureFixture) -> None:

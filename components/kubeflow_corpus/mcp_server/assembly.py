@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.collections import COLLECTIONS
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 LOGGER: Final = logging.getLogger("kubeflow_corpus.mcp")
 # Models ignore a description that lists more values than this.
 SHOWN_VALUES: Final = 40
+# How old a status may be: what it tells changes with a run.
+STATUS_SECONDS: Final = 10.0
 
 
 async def known_values(client: AsyncCorpusClient) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -56,15 +61,27 @@ async def served_vocabulary(client: AsyncCorpusClient) -> Vocabulary:
 
 
 class StatusReader:
-    """Reads the state of the collections over a connection of its own, opened at the first call."""
+    """Reads the state of the collections over a connection of its own, opened at the first call.
 
-    def __init__(self, settings: Settings) -> None:
+    It reads every row, so it does so in a thread of its own, once for all who ask within some seconds.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
+        self._clock = clock
         self._client: MilvusClient | None = None
+        self._pool = ThreadPoolExecutor(1, "status")
+        self._lock = asyncio.Lock()
+        self._read_at = float("-inf")
+        self._state: list[dict[str, Any]] = []
 
     async def __call__(self) -> list[dict[str, Any]]:
-        """Returns one object for each collection."""
-        return await asyncio.to_thread(self._read)
+        """Returns one object for each collection, as they were some seconds ago at most."""
+        async with self._lock:
+            if self._clock() - self._read_at > STATUS_SECONDS:
+                self._state = await asyncio.get_running_loop().run_in_executor(self._pool, self._read)
+                self._read_at = self._clock()
+            return self._state
 
     def _read(self) -> list[dict[str, Any]]:
         from kubeflow_corpus.mcp_server.status import public_status

@@ -7,6 +7,7 @@ import hmac
 import json
 import logging
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.auth.provider import AccessToken
@@ -51,6 +52,8 @@ class JwtVerifier:
             jwks_url, cache_jwk_set=True, lifespan=KEY_SECONDS, timeout=KEY_TIMEOUT, cache_keys=False
         )
         self._lock = asyncio.Lock()
+        # Whatever else is going on, nobody has to wait for a thread to sign in.
+        self._pool = ThreadPoolExecutor(1, "keys")
         self._refreshed = 0.0
 
     async def verify_token(self, token: str) -> AccessToken | None:
@@ -101,14 +104,17 @@ class JwtVerifier:
 
         header = jwt.get_unverified_header(token)
         async with self._lock:
-            keys = await asyncio.to_thread(self._keys.get_signing_keys)
+            keys = await self._published_keys()
             found = self._match(keys, header)
             if found is None and time.monotonic() - self._refreshed > REFRESH_SECONDS:
                 # The issuer rotates its keys before our copy of them expires.
                 self._refreshed = time.monotonic()
-                keys = await asyncio.to_thread(self._keys.get_signing_keys, True)
+                keys = await self._published_keys(refresh=True)
                 found = self._match(keys, header)
         return found
+
+    async def _published_keys(self, *, refresh: bool = False) -> list[Any]:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._keys.get_signing_keys, refresh)
 
     @staticmethod
     def _match(keys: list[Any], header: dict[str, Any]) -> Any:

@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from kubeflow_corpus.errors import CorpusError
 from kubeflow_corpus.mcp_server.auth import verifier
+from kubeflow_corpus.mcp_server.intake import Intake
 from kubeflow_corpus.mcp_server.service import Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
 
@@ -107,6 +108,8 @@ def build_app(server: Server[Any], service: Service, readiness: Readiness) -> St
             allow_headers=["Authorization", "Content-Type", "Mcp-Session-Id", "Mcp-Protocol-Version"],
             expose_headers=["Mcp-Session-Id"],
         )
+    # The outermost: added last.
+    app.add_middleware(Intake, settings=settings)
     return app
 
 

@@ -30,6 +30,12 @@ class Metrics:
             "intents", "Searches by intent and mode.", ["tool", "intent", "mode"], space, registry=registry
         )
         self.empty = Counter("empty_results", "Searches without a hit.", ["tool"], space, registry=registry)
+        self.requests = Counter(
+            "requests", "Requests other than tool calls, by outcome.", ["method", "code"], space, registry=registry
+        )
+        self.request_seconds = Histogram(
+            "request_seconds", "Time of such a request.", ["method"], space, buckets=_SECONDS, registry=registry
+        )
         self.inside = Gauge("calls_inside", "Calls that run or wait.", [], space, registry=registry)
 
     def render(self) -> bytes:

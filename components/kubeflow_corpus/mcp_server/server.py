@@ -11,10 +11,8 @@ from mcp import types
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.shared.exceptions import MCPError
 
-from kubeflow_corpus.errors import CorpusError
-from kubeflow_corpus.mcp_server.failures import public_text
+from kubeflow_corpus.errors import InvalidArgument, UnitNotFound
 from kubeflow_corpus.mcp_server.service import Caller, Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
 from kubeflow_corpus.mcp_server.tools.base import named
@@ -55,7 +53,12 @@ def build_server(service: Service, status: StatusReader, *, local: bool = False)
     """
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=service.list_tools(caller_of(context, service.settings, local=local)))
+        caller = caller_of(context, service.settings, local=local)
+
+        async def listed() -> types.ListToolsResult:
+            return types.ListToolsResult(tools=service.list_tools(caller))
+
+        return await service.answer("tools/list", caller, listed)
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         caller = caller_of(context, service.settings, local=local)
@@ -64,24 +67,35 @@ def build_server(service: Service, status: StatusReader, *, local: bool = False)
     async def list_resources(
         context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=_resources())
+        async def listed() -> types.ListResourcesResult:
+            return types.ListResourcesResult(resources=_resources())
+
+        return await service.answer("resources/list", caller_of(context, service.settings, local=local), listed)
 
     async def read_resource(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        text = json.dumps(await _read(params.uri, status), ensure_ascii=False, indent=1)
-        content = types.TextResourceContents(uri=params.uri, text=text, mime_type="application/json")
-        return types.ReadResourceResult(contents=[content])
+        async def read() -> types.ReadResourceResult:
+            text = json.dumps(await _read(params.uri, status), ensure_ascii=False, indent=1)
+            content = types.TextResourceContents(uri=params.uri, text=text, mime_type="application/json")
+            return types.ReadResourceResult(contents=[content])
+
+        return await service.answer("resources/read", caller_of(context, service.settings, local=local), read)
 
     async def list_prompts(context: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        prompt = types.Prompt(name=PROMPT, title="Citation contract", description="How to answer from the evidence.")
-        return types.ListPromptsResult(prompts=[prompt])
+        async def listed() -> types.ListPromptsResult:
+            about = "How to answer from the evidence."
+            prompt = types.Prompt(name=PROMPT, title="Citation contract", description=about)
+            return types.ListPromptsResult(prompts=[prompt])
+
+        return await service.answer("prompts/list", caller_of(context, service.settings, local=local), listed)
 
     async def get_prompt(context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        if params.name != PROMPT:
-            raise MCPError(code=types.INVALID_PARAMS, message=f"INVALID_ARGUMENT: the only prompt is {PROMPT}")
-        message = types.PromptMessage(
-            role="user", content=types.TextContent(type="text", text=named(CONTRACT, service.vocabulary))
-        )
-        return types.GetPromptResult(messages=[message])
+        async def got() -> types.GetPromptResult:
+            if params.name != PROMPT:
+                raise InvalidArgument(f"the only prompt is {PROMPT}")
+            text = types.TextContent(type="text", text=named(CONTRACT, service.vocabulary))
+            return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
+
+        return await service.answer("prompts/get", caller_of(context, service.settings, local=local), got)
 
     return Server(
         "kubeflow-corpus",
@@ -137,11 +151,8 @@ async def _read(uri: str, status: StatusReader) -> Any:
     if uri == SCHEMA_URI:
         return citation_schema()
     if uri != STATUS_URI:
-        raise MCPError(code=types.INVALID_PARAMS, message=f"NOT_FOUND: the resources are {STATUS_URI} and {SCHEMA_URI}")
-    try:
-        return await status()
-    except CorpusError as error:
-        raise MCPError(code=types.INTERNAL_ERROR, message=public_text(error)) from error
+        raise UnitNotFound(f"the resources are {STATUS_URI} and {SCHEMA_URI}")
+    return await status()
 
 
 def _version() -> str:

@@ -8,15 +8,17 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from jsonschema import Draft202012Validator
 from mcp import types
+from mcp.shared.exceptions import MCPError
 
 from kubeflow_corpus.collections import COLLECTION_NAMES
-from kubeflow_corpus.errors import CorpusError, InvalidArgument, PermissionDenied, Unauthenticated
+from kubeflow_corpus.errors import CorpusError, InvalidArgument, PermissionDenied, QueryError, Unauthenticated
 from kubeflow_corpus.mcp_server.failures import public_code, public_text
 from kubeflow_corpus.mcp_server.limits import Admission, RateLimiter
 from kubeflow_corpus.mcp_server.metrics import Metrics
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from kubeflow_corpus.query.client import AsyncCorpusClient
 
 LOGGER: Final = logging.getLogger("kubeflow_corpus.mcp")
+Answer = TypeVar("Answer")
 META_KEY: Final = "kubeflow-corpus/citations"
 # A message about a wrong argument repeats at most this much of it.
 SHOWN_CHARACTERS: Final = 200
@@ -83,7 +86,11 @@ class Service:
         self.admission = Admission(settings.max_concurrency, settings.max_queue)
         self._writer = writer
         self._writes = Admission(1, MAX_WAITING_WRITES)
+        # A thread of its own: a write takes a minute, and nothing else may wait for it.
+        self._writing = ThreadPoolExecutor(1, "writing")
         self._limiter = RateLimiter(settings.global_rate, settings.client_rate, settings.burst, clock)
+        # Clients list before they call: that must not cost them a call.
+        self._other_limiter = RateLimiter(settings.global_rate, settings.client_rate, settings.burst, clock)
         offered = (tool for tool in TOOLS if writer is not None or isinstance(tool, ReadTool))
         self._tools = {tool.name: for_project(tool, self.vocabulary) for tool in offered}
         areas = {"product_area": self.vocabulary.areas}
@@ -118,6 +125,39 @@ class Service:
     def _may_write(self, caller: Caller) -> bool:
         return caller.known and self.settings.write_scope in caller.scopes
 
+    async def answer(self, method: str, caller: Caller, work: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Answers a request that is not a tool call, under the same limits, with its line in the log.
+
+        Args:
+            method: Its name in the protocol, such as ``resources/read``.
+            caller: Who asks.
+            work: Makes the answer.
+
+        Raises:
+            MCPError: It could not be answered; the message is fit for a caller.
+        """
+        record = CallRecord(tool=method, request_id=uuid.uuid4().hex)
+        started = time.perf_counter()
+        try:
+            self._other_limiter.check(caller.name)
+            async with self.admission.enter():
+                return await work()
+        except CorpusError as error:
+            record.code = public_code(error)
+            if record.code == "UNAVAILABLE":
+                LOGGER.warning("request %s failed: %s", record.request_id, error)
+            code = types.INVALID_PARAMS if isinstance(error, QueryError) else types.INTERNAL_ERROR
+            raise MCPError(code=code, message=public_text(error)) from error
+        except Exception as error:
+            LOGGER.exception("request %s failed unexpectedly", record.request_id)
+            record.code = "UNAVAILABLE"
+            raise MCPError(code=types.INTERNAL_ERROR, message=_unforeseen(record)) from error
+        finally:
+            seconds = time.perf_counter() - started
+            self.metrics.requests.labels(method, record.code).inc()
+            self.metrics.request_seconds.labels(method).observe(seconds)
+            _log_call("request", record, seconds)
+
     async def call(self, name: str, arguments: Mapping[str, Any], caller: Caller) -> types.CallToolResult:
         """Runs one tool; whatever goes wrong is a result with `is_error`, never an exception."""
         record = CallRecord(tool=name if name in self._tools else "unknown", request_id=uuid.uuid4().hex)
@@ -133,7 +173,7 @@ class Service:
             # The last line of defence: what was not foreseen is logged whole and shown to nobody.
             LOGGER.exception("call %s failed unexpectedly", record.request_id)
             record.code = "UNAVAILABLE"
-            return _failed(f"UNAVAILABLE: The server failed. Tell its operator the request id {record.request_id}")
+            return _failed(_unforeseen(record))
         finally:
             self._report(record, time.perf_counter() - started)
 
@@ -173,7 +213,9 @@ class Service:
             check_arguments(self._validators[tool.name], arguments)
             async with self._writes.enter():
                 author = Author(caller.name, caller.visibility)
-                result = await asyncio.to_thread(tool.write, self._writer, arguments, author, record.request_id)
+                result = await asyncio.get_running_loop().run_in_executor(
+                    self._writing, tool.write, self._writer, arguments, author, record.request_id
+                )
             code = "OK"
         except CorpusError as error:
             code = public_code(error)
@@ -199,6 +241,7 @@ class Service:
     async def close(self, seconds: float) -> bool:
         """Refuses new calls and waits for running ones; returns whether all of them finished in time."""
         finished = await asyncio.gather(self.admission.close(seconds), self._writes.close(seconds))
+        self._writing.shutdown(wait=False)
         if self._writer is not None:
             self._writer.close()
         return all(finished)
@@ -213,18 +256,18 @@ class Service:
             self.metrics.intents.labels(record.tool, record.intent, record.mode).inc()
         if record.code == "OK" and record.intent and not record.hits:
             self.metrics.empty.labels(record.tool).inc()
-        event = {
-            "event": "call",
-            "request_id": record.request_id,
-            "tool": record.tool,
-            "code": record.code,
-            "intent": record.intent,
-            "mode": record.mode,
-            "hits": record.hits,
-            "stages_ms": dict(record.stages),
-            "total_ms": round(seconds * 1000, 2),
-        }
-        LOGGER.info(json.dumps(event), extra={"event": event})
+        found = {"intent": record.intent, "mode": record.mode, "hits": record.hits, "stages_ms": dict(record.stages)}
+        _log_call("call", record, seconds, **found)
+
+
+def _log_call(name: str, record: CallRecord, seconds: float, **found: Any) -> None:
+    about = {"request_id": record.request_id, "tool": record.tool, "code": record.code}
+    event = {"event": name, **about, **found, "total_ms": round(seconds * 1000, 2)}
+    LOGGER.info(json.dumps(event), extra={"event": event})
+
+
+def _unforeseen(record: CallRecord) -> str:
+    return f"UNAVAILABLE: The server failed. Tell its operator the request id {record.request_id}"
 
 
 def check_arguments(validator: Draft202012Validator, arguments: Mapping[str, Any]) -> None:
