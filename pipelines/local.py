@@ -18,7 +18,7 @@ from kubeflow_corpus.ingest.options import RunOptions
 from kubeflow_corpus.ingest.progress import EVENTS_VARIABLE
 from kubeflow_corpus.ingest.results import StepResult
 from kubeflow_corpus.ingest.step import RESULT_FILE, read_result
-from kubeflow_corpus.store.lease import RUN_PROCESS_VARIABLE, process_name
+from kubeflow_corpus.processes import RUN_PROCESS_VARIABLE, ending_together, process_name
 
 from pipelines.screen import Screen, watching
 
@@ -97,7 +97,12 @@ def run_pipeline(pipeline: Any, options: RunOptions, place: Workplace, *, verbos
     place.run.mkdir(parents=True)
     forget_failures(place.cache)
     error = ""
-    with _environment(place), _log(place.log, verbose), watching(place.events, sys.stderr) as screen:
+    with (
+        ending_together(),
+        _environment(place),
+        _log(place.log, verbose),
+        watching(place.events, sys.stderr) as screen,
+    ):
         local.init(
             runner=local.SubprocessRunner(use_venv=False),
             pipeline_root=str(place.run),

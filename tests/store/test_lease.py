@@ -10,7 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 from kubeflow_corpus.errors import LeaseHeld
-from kubeflow_corpus.store.lease import HANDOVER_SECONDS, Claim, Lease, process_name, process_start
+from kubeflow_corpus.processes import process_name, process_start
+from kubeflow_corpus.store.lease import HANDOVER_SECONDS, Claim, Lease
 from kubeflow_corpus.store.versions import live_name, properties_of, set_properties
 
 from tests.servers.milvus_lite import MilvusLiteServer
@@ -82,7 +83,7 @@ with connected(Settings(milvus_uri=sys.argv[1])) as client:
 """
 RUNNER = """
 import os, subprocess, sys, time
-from kubeflow_corpus.store.lease import RUN_PROCESS_VARIABLE, process_name
+from kubeflow_corpus.processes import RUN_PROCESS_VARIABLE, process_name
 if sys.argv[1] == "named":
     os.environ[RUN_PROCESS_VARIABLE] = process_name(os.getpid())
 subprocess.run(["sh", "-c", '"$@"; true', "step", sys.executable, "-c", *sys.argv[2:]], check=True)

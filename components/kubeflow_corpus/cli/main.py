@@ -10,12 +10,14 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final, NamedTuple
 
 from kubeflow_corpus.errors import CorpusError, SettingsError
+from kubeflow_corpus.processes import exit_code
 
 PROGRAM: Final = "kubeflow-corpus"
 _DESCRIPTION: Final = "A project's documentation, issue threads and code as three searchable collections in Milvus."
 _EXIT_CODES: Final = (
     "exit codes: 0 the command did what it was asked; 1 it failed, and the last line names what and the remedy; 2 the "
-    "command line is wrong; 130 interrupted. Settings come from environment variables, such as MILVUS_URI."
+    "command line is wrong; 130 interrupted, 129 and 143 ended by SIGHUP and SIGTERM. Settings come from environment "
+    "variables, such as MILVUS_URI."
 )
 
 
@@ -80,9 +82,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except BrokenPipeError:
         return 0
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print("interrupted: what was served before is still served; run the command again to continue", file=sys.stderr)
-        return 130
+        return exit_code(interrupt)
 
 
 def _parser(chosen: str) -> argparse.ArgumentParser:

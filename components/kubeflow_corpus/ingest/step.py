@@ -12,6 +12,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 from kubeflow_corpus.errors import ArtifactError, CorpusError
 from kubeflow_corpus.ingest.progress import StepWatch, step
 from kubeflow_corpus.ingest.results import Result, SourceState, StepResult
+from kubeflow_corpus.processes import end_with_run
 
 ROWS_FILE: Final = "rows.jsonl.zst"
 SKIPS_FILE: Final = "skips.jsonl.zst"
@@ -54,6 +55,7 @@ def run_step(
     Returns:
         As `attempt`.
     """
+    end_with_run()
     folder = fresh_folder(target)
     result = attempt(before, folder, body, *args, **kwargs)
     if result.failed:

@@ -19,10 +19,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kubeflow_corpus.errors import CorpusError, LeaseHeld
+from kubeflow_corpus.processes import RUN_PROCESS_VARIABLE, process_name, process_start
 from kubeflow_corpus.store.schema import LEASE_KEY
 from kubeflow_corpus.store.versions import Version, list_versions, properties_of, set_properties
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 LEASE_SECONDS: Final = 300.0
 # Between two steps of one run nothing renews the lease: as long as a pod may wait for its node.
 HANDOVER_SECONDS: Final = 1800.0
-# Set by whoever starts the steps of a run on one machine: `process_name` of itself.
-RUN_PROCESS_VARIABLE: Final = "KUBEFLOW_CORPUS_RUN_PROCESS"
 _SETTLE_SECONDS: Final = 0.2
 _POLL_SECONDS: Final = 2.0
 
@@ -260,19 +258,3 @@ class Lease:
             owner=owner,
             expires_at=other.expires_at if other else 0.0,
         )
-
-
-def process_name(pid: int) -> str:
-    """Returns a process of this machine as a claim names it."""
-    return f"{pid}@{process_start(pid)}"
-
-
-def process_start(pid: int) -> str:
-    """Returns when a process of this machine started, in clock ticks; "" if it does not exist or cannot be seen."""
-    try:
-        # The name of a program may hold spaces and brackets: fields are counted after its closing bracket.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    # A killed process whose parent has not collected it yet is dead all the same.
-    return "" if fields[0] in "ZX" else fields[19]
