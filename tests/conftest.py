@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.servers.milvus_lite import MilvusLiteServer, milvus_lite_server
+
+# A database of a test is opened by the process that tests: hundreds of them would each start a server that stays for
+# minutes. Tests of sharing switch it on.
+os.environ.setdefault("MILVUS_SHARING", "false")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -48,7 +48,7 @@ def test_a_database_that_another_process_has_open_is_named_with_the_way_out(tmp_
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "open\n"
-        with pytest.raises(StoreUnavailable, match="Another process has .*held.db.*milvus-lite server"):
+        with pytest.raises(StoreUnavailable, match="Another process has .*held.db.*MILVUS_SHARING"):
             connect(Settings(milvus_uri=uri))
         process.kill()
     with connected(Settings(milvus_uri=uri)) as client:

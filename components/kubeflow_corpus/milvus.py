@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from kubeflow_corpus import milvus_sharing
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, StoreError, StoreFull, StoreUnavailable
 from kubeflow_corpus.retry import Backoff, retry
 from kubeflow_corpus.settings import Settings
@@ -95,7 +96,7 @@ def connect(settings: Settings) -> MilvusClient:
     """
     uri = settings.require_milvus_uri()
     if settings.embedded_milvus:
-        check_embedded_path(Path(uri))
+        check_embedded_path(Path(uri), shared=settings.shared_milvus)
     what = f"Milvus at {uri}"
     try:
         with store_errors(what):
@@ -120,15 +121,22 @@ def open_client(settings: Settings, timeout: float) -> MilvusClient:
     load_pymilvus()
     from kubeflow_corpus.milvus_databases import database_client
 
-    client = database_client(settings.milvus_database)(
-        uri=settings.milvus_uri,
-        user=settings.milvus_user,
-        password=settings.milvus_password.reveal(),
-        token=settings.milvus_token.reveal(),
-        db_name=settings.milvus_database,
-        timeout=timeout,
-    )
-    if settings.embedded_milvus:
+    shared = Path(settings.milvus_uri) if settings.shared_milvus else None
+    uri = milvus_sharing.use(shared) if shared else settings.milvus_uri
+    try:
+        client = database_client(settings.milvus_database)(
+            uri=uri,
+            user=settings.milvus_user,
+            password=settings.milvus_password.reveal(),
+            token=settings.milvus_token.reveal(),
+            db_name=settings.milvus_database,
+            timeout=timeout,
+        )
+    except BaseException:
+        if shared:
+            milvus_sharing.leave(shared)
+        raise
+    if settings.exclusive_milvus:
         with _HOLDERS_LOCK:
             _HOLDERS[os.path.abspath(settings.milvus_uri)] += 1
     return client
@@ -190,7 +198,8 @@ def disconnect(client: MilvusClient, settings: Settings) -> None:
     All clients of one path in a process share one embedded server: the last of them ends it.
     """
     client.close()
-    if settings.embedded_milvus:
+    abandon(settings)
+    if settings.exclusive_milvus:
         path = os.path.abspath(settings.milvus_uri)
         with _HOLDERS_LOCK:
             _HOLDERS[path] -= 1
@@ -200,6 +209,12 @@ def disconnect(client: MilvusClient, settings: Settings) -> None:
         from milvus_lite.server_manager import server_manager_instance
 
         server_manager_instance.release_server(settings.milvus_uri)
+
+
+def abandon(settings: Settings) -> None:
+    """Says that a client of a shared database is not used any more, without closing it: for one that is broken."""
+    if settings.shared_milvus:
+        milvus_sharing.leave(Path(settings.milvus_uri))
 
 
 @contextmanager
@@ -212,8 +227,12 @@ def connected(settings: Settings) -> Iterator[MilvusClient]:
         disconnect(client, settings)
 
 
-def check_embedded_path(path: Path) -> None:
+def check_embedded_path(path: Path, *, shared: bool = False) -> None:
     """Refuses an embedded database that cannot be opened, with the reason, which Milvus Lite does not give.
+
+    Args:
+        path: Where it is.
+        shared: Whether another process may have it open.
 
     Raises:
         StoreUnavailable: The name, the folder, the lock or the installed release is wrong.
@@ -231,7 +250,8 @@ def check_embedded_path(path: Path) -> None:
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise StoreUnavailable(f"MILVUS_URI {str(path)!r} cannot be written", remedy=remedy)
     _check_lite_release()
-    _check_lock(path)
+    if not shared:
+        _check_lock(path)
 
 
 def _check_lite_release() -> None:
@@ -263,8 +283,7 @@ def _check_lock(path: Path) -> None:
         except OSError as error:
             raise StoreUnavailable(
                 f"Another process has {str(path)!r} open",
-                remedy="Wait for it or stop it; for several processes run `milvus-lite server --data-dir PATH --host "
-                "127.0.0.1 --port 19530` and set MILVUS_URI=http://127.0.0.1:19530",
+                remedy="Unset MILVUS_SHARING to use it together with other programs, or wait for that process",
             ) from error
 
 

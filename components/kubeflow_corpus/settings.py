@@ -110,6 +110,17 @@ def _parse_prefix(variable: str, text: str) -> str:
     return text
 
 
+def _parse_boolean(variable: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise wrong_value(variable, text, "boolean")
+    return text.lower() == "true"
+
+
+def _sharing_by_default() -> bool:
+    """Settings that are made in code follow the variable, too: it is about every database that a process opens."""
+    return _parse_boolean("MILVUS_SHARING", os.environ.get("MILVUS_SHARING", "").strip() or "true")
+
+
 def _setting(description: str, parse: Callable[[str, str], Any] = _parse_text, default: Any = "") -> Any:
     return field(default=default, metadata={"description": description, "parse": parse})
 
@@ -131,6 +142,14 @@ class Settings:
     milvus_user: str = _setting("Name of the Milvus user.")
     milvus_password: Secret = _secret("Password of the Milvus user.")
     milvus_database: str = _setting("Database of the collections; empty is Milvus' default.")
+    milvus_sharing: bool = field(
+        default_factory=_sharing_by_default,
+        metadata={
+            "description": "Whether several programs may use a .db path at once, through a process that serves it; "
+            "false opens it in this program alone.",
+            "parse": _parse_boolean,
+        },
+    )
     dense_index: str = _setting(
         "FLAT (exact) or HNSW (for more than some 100,000 rows on a server), for versions created from now on.",
         _parse_index,
@@ -171,6 +190,16 @@ class Settings:
     def embedded_milvus(self) -> bool:
         """Whether `milvus_uri` is a path rather than a server."""
         return bool(self.milvus_uri) and "://" not in self.milvus_uri
+
+    @property
+    def shared_milvus(self) -> bool:
+        """Whether `milvus_uri` is a path that a process of its own serves to this program and others."""
+        return self.embedded_milvus and self.milvus_sharing and os.name == "posix"
+
+    @property
+    def exclusive_milvus(self) -> bool:
+        """Whether `milvus_uri` is a path that this process opens itself, so that no other one can."""
+        return self.embedded_milvus and not self.shared_milvus
 
     def require_milvus_uri(self) -> str:
         """Returns the Milvus URI.

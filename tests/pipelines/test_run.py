@@ -48,7 +48,7 @@ class Ran:
 
 def run(folder: Path, *words: str, **environment: str) -> Ran:
     """The command as a person calls it, in a process of its own."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("MILVUS", "EMBEDDING"))}
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("MILVUS_U", "EMBEDDING"))}
     done = subprocess.run(
         [sys.executable, "-m", "pipelines", "run", *words, "--local", str(folder / "local")],
         cwd=ROOT,

@@ -225,7 +225,7 @@ def _apply(work: Work[StepResult], chunks: Sequence[str], vectors: Sequence[str]
             source_results(chunks),
             [file for file in files if file.exists()],
             work.folder,
-            embedded=settings.embedded_milvus,
+            embedded=settings.exclusive_milvus,
             dense_index=settings.dense_index,
             counter=_LazyCounter(),
             wait_seconds=before.options.wait_seconds,
@@ -283,7 +283,7 @@ def _publish(work: Work[StepResult]) -> StepResult:
                 before.planned,
                 record,
                 gates,
-                embedded=settings.embedded_milvus,
+                embedded=settings.exclusive_milvus,
                 wait_seconds=before.options.wait_seconds,
                 announce=print,
             )

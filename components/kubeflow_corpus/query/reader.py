@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kubeflow_corpus.collections import CollectionSpec
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExceeded, StoreError, StoreUnavailable
-from kubeflow_corpus.milvus import check_embedded_path, disconnect, open_client, translated
+from kubeflow_corpus.milvus import abandon, check_embedded_path, disconnect, open_client, translated
+from kubeflow_corpus.milvus_sharing import served_at
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.filters import visible
 from kubeflow_corpus.query.fusion import Rows
@@ -105,6 +106,8 @@ class Reader:
         self._connecting = threading.Lock()
         self._calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="corpus-milvus")
         self._client: MilvusClient | None = None
+        # Where a shared database was served when it was opened.
+        self._address = ""
         self._targets: dict[str, Target] = {}
         self._warm: set[str] = set()
 
@@ -123,7 +126,7 @@ class Reader:
         self._calls.shutdown(wait=False, cancel_futures=True)
         if client is not None:
             disconnect(client, self._settings)
-            if self.embedded:
+            if self._settings.exclusive_milvus:
                 gc.unfreeze()
 
     def target(self, spec: CollectionSpec, deadline: Deadline) -> Target:
@@ -213,12 +216,16 @@ class Reader:
     def _connection(self, deadline: Deadline, stage: str) -> MilvusClient:
         """Returns the connection. One thread opens it; the others wait, each until its own deadline."""
         if (client := self._client) is not None:
-            return client
-        if not self._connecting.acquire(timeout=deadline.left(stage)):
+            if not self._lost_server():
+                return client
+            self._forget_connection(client)
+        # Opening an embedded database, or starting its server again, is not part of a search.
+        seconds = WARM_UP_SECONDS if self.embedded else deadline.left(stage)
+        if not self._connecting.acquire(timeout=seconds):
             raise deadline.exceeded(stage)
         try:
             if (client := self._client) is None:
-                client = self._connect(deadline.left(stage))
+                client = self._connect(seconds)
                 with self._lock:
                     self._client = client
             return client
@@ -230,12 +237,15 @@ class Reader:
         uri = settings.require_milvus_uri()
         if settings.embedded_milvus:
             # Opening a missing path would make an empty database and answer "not found".
-            check_embedded_path(Path(uri))
+            check_embedded_path(Path(uri), shared=settings.shared_milvus)
             if not Path(uri).exists():
                 raise CollectionNotFound(
                     f"There is no database at {uri}", remedy="Run the ingestion first: kubeflow-corpus run", uri=uri
                 )
-        return self._open(settings, timeout)
+        client = self._open(settings, timeout)
+        if settings.shared_milvus:
+            self._address = served_at(Path(uri))
+        return client
 
     def _resolve(self, client: MilvusClient, spec: CollectionSpec, name: str, deadline: Deadline) -> Target:
         # Asking for a missing alias makes pymilvus log a traceback: look into the list first.
@@ -268,7 +278,7 @@ class Reader:
         self._call(target.name, deadline, "load", lambda client, timeout: _load(client, target.name, timeout))
         if target.bm25 and self.embedded:
             self.search(target, ["warm"], sparse=True, limit=1, expression="", fields=["unit_id"], deadline=deadline)
-        if self.embedded:
+        if self._settings.exclusive_milvus:
             # The rows of an embedded database are objects of this process. A garbage collection that looks at all of
             # them, which searches cause every second or so, took .7 s among 20,000 rows; they are not garbage.
             gc.collect()
@@ -283,6 +293,11 @@ class Reader:
             try:
                 client = self._connection(deadline, stage)
                 return self._wait(deadline, stage, partial(call, client))
+            except DeadlineExceeded:
+                # pymilvus waits for a server that was killed under a call until the time is over.
+                if reconnected or not self._lost_server():
+                    raise
+                reconnected, deadline = True, Deadline(deadline.seconds)
             except CorpusError:
                 raise
             except Exception as error:
@@ -336,13 +351,18 @@ class Reader:
             failure = deadline.exceeded(stage)
         return failure, message
 
+    def _lost_server(self) -> bool:
+        """Whether the process that served a shared database is gone; the next connection finds or starts another."""
+        return self._settings.shared_milvus and served_at(Path(self._settings.milvus_uri)) != self._address
+
     def _forget_connection(self, client: MilvusClient | None) -> None:
         """Forgets a connection that failed, without closing it: other threads may still use it."""
-        if self.embedded:
+        if self._settings.exclusive_milvus:
             return
         with self._lock:
-            if self._client is client:
+            if client is not None and self._client is client:
                 self._client = None
+                abandon(self._settings)
                 self._targets.clear()
                 # A server that was started again may not have loaded its collections.
                 self._warm.clear()
