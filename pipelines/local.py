@@ -110,7 +110,8 @@ def run_pipeline(pipeline: Any, options: RunOptions, place: Workplace, *, verbos
             cache_root=str(place.cache),
         )
         try:
-            pipeline(options=replace(options, run=place.run_id, runner="local").to_dict())
+            here = replace(options, run=place.run_id, runner="local", process=process_name(os.getpid()))
+            pipeline(options=here.to_dict())
         except (RuntimeError, ValueError) as raised:
             # KFP names the task that failed, or the output that a failed task did not leave, and nothing else: what
             # the task said itself is in the events.
@@ -159,7 +160,7 @@ def _environment(place: Workplace) -> Iterator[None]:
     uri = os.environ.get("MILVUS_URI", "").strip() or str(place.milvus)
     os.environ["MILVUS_URI"] = uri if "://" in uri else os.path.abspath(uri)
     os.environ[EVENTS_VARIABLE] = str(place.events)
-    # A lease lives from the first step that writes to the last one: while this process does.
+    # A step ends with the process that is named here, from before it reads its options on.
     os.environ[RUN_PROCESS_VARIABLE] = process_name(os.getpid())
     # Steps find the project in the environment of this interpreter, and buffer nothing that a crash would lose.
     os.environ["PYTHONUNBUFFERED"] = "1"

@@ -20,6 +20,7 @@ FULL = RunOptions(
     wait_seconds=60,
     run="nightly",
     runner="local",
+    process="17@4242",
 )
 
 

@@ -77,16 +77,15 @@ from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.store.lease import Lease
 with connected(Settings(milvus_uri=sys.argv[1])) as client:
-    lease = Lease(client, sys.argv[2], "stepwise")
+    lease = Lease(client, sys.argv[2], "stepwise", process=sys.argv[3])
     lease.acquire()
     lease.hand_over(to_process=True)
 """
 RUNNER = """
 import os, subprocess, sys, time
-from kubeflow_corpus.processes import RUN_PROCESS_VARIABLE, process_name
-if sys.argv[1] == "named":
-    os.environ[RUN_PROCESS_VARIABLE] = process_name(os.getpid())
-subprocess.run(["sh", "-c", '"$@"; true', "step", sys.executable, "-c", *sys.argv[2:]], check=True)
+from kubeflow_corpus.processes import process_name
+process = process_name(os.getpid()) if sys.argv[1] == "named" else ""
+subprocess.run(["sh", "-c", '"$@"; true', "step", sys.executable, "-c", *sys.argv[2:], process], check=True)
 print("between two steps", flush=True)
 time.sleep(300)
 """

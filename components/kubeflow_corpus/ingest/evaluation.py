@@ -51,11 +51,11 @@ def evaluate(applied: str, target: str, page: str) -> StepResult:
 
 
 def _evaluate(work: Work[StepResult], page: Path, words: Vocabulary | None) -> StepResult:
-    plan, settings = work.before.planned, Settings.from_env()
+    plan, settings, process = work.before.planned, Settings.from_env(), work.before.options.process
     # Nobody else is to write what is being asked, however long that takes.
     with (
         connected(settings) as client,
-        Lease(client, plan.served, plan.run, embedded=settings.exclusive_milvus).kept() as keep,
+        Lease(client, plan.served, plan.run, embedded=settings.exclusive_milvus, process=process).kept() as keep,
     ):
         report = _ask(work, partial(_report_progress, work.watch, keep), page, words)
     work.watch.count(failures=len(report.failures))

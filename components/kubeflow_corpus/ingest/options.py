@@ -39,6 +39,7 @@ class RunOptions:
         wait_seconds: How long to wait for another run that writes the same collection.
         run: Name of the run; empty is the id that KFP gives it.
         runner: What starts the steps: ``local`` forgets the failures in its cache, ``cluster`` cannot.
+        process: The process that starts the steps, if it is on their machine: the writer's lease lives while it does.
     """
 
     catalogue: str = ""
@@ -51,6 +52,7 @@ class RunOptions:
     wait_seconds: int = 0
     run: str = ""
     runner: Runner = "cluster"
+    process: str = ""
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunOptions:

@@ -230,7 +230,7 @@ def _apply(work: Work[StepResult], chunks: Sequence[str], vectors: Sequence[str]
             counter=_LazyCounter(),
             wait_seconds=before.options.wait_seconds,
             announce=print,
-            steps_are_processes=True,
+            run_process=before.options.process,
         )
         words = read_vocabulary(chunks)
         if words is not None:

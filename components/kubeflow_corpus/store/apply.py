@@ -81,7 +81,7 @@ def apply_plan(
     dense_index: str = "FLAT",
     wait_seconds: float = 0.0,
     announce: Callable[[str], None] = lambda line: None,
-    steps_are_processes: bool = False,
+    run_process: str | None = None,
 ) -> RunRecord:
     """Writes what a plan asks for.
 
@@ -96,7 +96,8 @@ def apply_plan(
         dense_index: ``FLAT`` or ``HNSW``, for a version that is created.
         wait_seconds: How long to wait for another writer.
         announce: Gets lines that a person may want to see.
-        steps_are_processes: Whether `publish` is called by another process of the same run, as KFP does.
+        run_process: None if this process calls `publish` too. If another process of the same run does, as with KFP:
+            what starts them (`Lease.process`).
 
     Returns:
         What was done. A rebuild is not served yet: `publish` does that, and this run keeps its lease for it.
@@ -107,7 +108,7 @@ def apply_plan(
         InvalidVector: A vector cannot be ranked; nothing was written.
         StoreError: Milvus failed, or rows that were written do not come back.
     """
-    lease = Lease(client, plan.served, plan.run, embedded=embedded)
+    lease = Lease(client, plan.served, plan.run, embedded=embedded, process=run_process or "")
     versions = lease.acquire(wait_seconds, announce)
     try:
         resolution = _resolve_again(client, plan, versions)
@@ -139,8 +140,8 @@ def apply_plan(
             return record
         with Ledger(workdir / "apply", plan.recipe.identity.dimension) as ledger:
             record = _sync(context, target, ledger, Writer(client, lease, target.name), started, vectors)
-        if context.rebuilds or steps_are_processes:
-            lease.hand_over(to_process=steps_are_processes)
+        if context.rebuilds or run_process is not None:
+            lease.hand_over(to_process=run_process is not None)
         else:
             lease.release()
         return record

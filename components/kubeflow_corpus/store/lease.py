@@ -6,8 +6,8 @@ of the alias. A writer that dies leaves its lease behind; another takes it over 
 holder is dead (the same machine, or an embedded database, which only one process can open), else after the expiry.
 
 The steps of a run may be separate processes, so a lease belongs to a run and not to a process. Between two steps it
-names the process that starts them, if that process has named itself (`RUN_PROCESS_VARIABLE`): the parent of a step may
-be a shell that ends with the step. Pods have no such process: there the expiry decides.
+names the process that starts them, if the run has one (`Lease.process`): the parent of a step may be a shell that ends
+with the step. Pods have no such process: there the expiry decides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kubeflow_corpus.errors import CorpusError, LeaseHeld
-from kubeflow_corpus.processes import RUN_PROCESS_VARIABLE, process_name, process_start
+from kubeflow_corpus.processes import process_name, process_start
 from kubeflow_corpus.store.schema import LEASE_KEY
 from kubeflow_corpus.store.versions import Version, list_versions, properties_of, set_properties
 
@@ -76,6 +76,7 @@ class Lease:
         served: The alias with the environment's prefix.
         run: Id of the run.
         embedded: Whether the database is one that a single process can open.
+        process: What starts the steps of the run on this machine, as `process_name` writes it; empty if nothing does.
         seconds: How long a claim is good for.
         names: Physical collections that carry the claim.
         clock: Instead of `time.time`, for tests.
@@ -86,6 +87,7 @@ class Lease:
     served: str
     run: str
     embedded: bool = False
+    process: str = ""
     seconds: float = LEASE_SECONDS
     names: list[str] = field(default_factory=list)
     clock: Callable[[], float] = time.time
@@ -136,8 +138,7 @@ class Lease:
 
     def value(self) -> str:
         """Returns the claim as a property, to create a candidate with it."""
-        holder = os.environ.get(RUN_PROCESS_VARIABLE) or process_name(os.getpid())
-        return Claim(self.run, socket.gethostname(), holder, self.clock() + self.seconds).dumps()
+        return self._own_claim(process_name(os.getpid()), self.seconds).dumps()
 
     def cover(self, name: str) -> None:
         """Puts the claim on another version too: the candidate of this run."""
@@ -175,8 +176,7 @@ class Lease:
             to_process: Whether the next step is another process: then the lease lives while the process that starts
                 the steps does, and not only while this one does.
         """
-        holder = os.environ.get(RUN_PROCESS_VARIABLE, "") if to_process else process_name(os.getpid())
-        claim = Claim(self.run, socket.gethostname(), holder, self.clock() + HANDOVER_SECONDS)
+        claim = self._own_claim(self.process if to_process else process_name(os.getpid()), HANDOVER_SECONDS)
         for name in self.names:
             set_properties(self.client, name, {LEASE_KEY: claim.dumps()})
         self._renewed_at = self.clock()
@@ -212,6 +212,9 @@ class Lease:
             if self._is_own(version):
                 set_properties(self.client, version.name, {LEASE_KEY: ""})
         self.names.clear()
+
+    def _own_claim(self, holder: str, seconds: float) -> Claim:
+        return Claim(self.run, socket.gethostname(), holder, self.clock() + seconds)
 
     def _claim(self, versions: Iterable[Version]) -> bool:
         # Every version: an alias that is rolled back while this run writes leads to one that carries the claim too.
