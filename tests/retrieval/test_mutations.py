@@ -80,7 +80,7 @@ def inverted() -> Tuning:
 
 def router_always_general(patch: Patch) -> None:
     right = search.read
-    patch.setattr(search, "read", lambda text: replace(right(text), intent="general", sides=()))
+    patch.setattr(search, "read", lambda *asked: replace(right(*asked), intent="general", sides=()))
 
 
 def filter_ignored(patch: Patch) -> None:
