@@ -18,12 +18,11 @@ from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.apply import apply_plan
-from kubeflow_corpus.store.plan import SourceResult, plan_sync
-from kubeflow_corpus.store.publish import publish
+from kubeflow_corpus.store.plan import SourceResult
+from kubeflow_corpus.store.sync import sync_collection
 
 from tests.benchmarks.bench_query import RandomEmbedder
-from tests.benchmarks.bench_sync import embedded
+from tests.benchmarks.bench_sync import write_random_vectors
 from tests.benchmarks.harness import Row, percentile
 from tests.benchmarks.material import BUDGET, IDENTITY, REVISION, SOURCE, some_words, write_chunks
 from tests.servers.milvus_lite import MilvusLiteServer, milvus_lite_server
@@ -38,7 +37,7 @@ class Size:
 
     Attributes:
         rows: Rows that are stored.
-        milliseconds: Of plan and apply, for each row that was new.
+        milliseconds: Of plan, apply and publish, for each row that was new.
         memory: Resident memory of the server in MB, after the searches.
         disk: Megabytes that it keeps.
         p50: Milliseconds of a hybrid search.
@@ -65,7 +64,7 @@ def measure(scale: float) -> Iterator[Row]:
         "hybrid search, p50 by rows": ("ms", [(at.rows, at.p50) for at in measured]),
         "hybrid search, p95 by rows": ("ms", [(at.rows, at.p95) for at in measured]),
         "memory of the server by rows": ("MB", [(at.rows, at.memory) for at in measured]),
-        "plan and apply of a new row by rows": ("ms", [(at.rows, at.milliseconds) for at in measured]),
+        "plan, apply and publish of a new row by rows": ("ms", [(at.rows, at.milliseconds) for at in measured]),
     }
     for name, (unit, points) in curves.items():
         yield Row(name, points[-1][1], unit, points[0][1], f"at {points[0][0]:,} rows", points=points)
@@ -88,7 +87,7 @@ def grow(server: MilvusLiteServer, folder: Path, sizes: list[int], searches: int
     held = 0
     for number, rows in enumerate(sizes):
         with connected(settings) as client:
-            seconds = sync(client, folder, rows, number)
+            seconds = sync(client, folder, rows)
         latencies = search(settings, searches, number)
         yield Size(
             rows,
@@ -101,21 +100,21 @@ def grow(server: MilvusLiteServer, folder: Path, sizes: list[int], searches: int
         held = rows
 
 
-def sync(client: Any, folder: Path, rows: int, seed: int) -> float:
-    """Fills a collection up to a number of rows and returns the seconds of plan and apply."""
-    workdir = folder / "work"
+def sync(client: Any, folder: Path, rows: int) -> float:
+    """Fills a collection up to a number of rows and returns the seconds of everything but the embedding."""
     results = [SourceResult(SOURCE, revision=REVISION, chunks=write_chunks(folder / "chunks.jsonl.zst", rows))]
+    embedding = 0.0
+
+    def embed(texts: Path, vectors: Path) -> None:
+        nonlocal embedding
+        started = time.perf_counter()
+        write_random_vectors(texts, vectors)
+        embedding += time.perf_counter() - started
+
     started = time.perf_counter()
-    plan = plan_sync(
-        client, DOCS, results, recipe=Recipe(IDENTITY, BUDGET.tokens), counter=BUDGET.counter, workdir=workdir
-    )
-    seconds = time.perf_counter() - started
-    files = [embedded(workdir, name, 1000 * seed + number) for number, name in enumerate(plan.shards)]
-    started = time.perf_counter()
-    record = apply_plan(client, plan, results, files, workdir, counter=BUDGET.counter)
-    seconds += time.perf_counter() - started
-    publish(client, plan, record)
-    return seconds
+    recipe = Recipe(IDENTITY, BUDGET.tokens)
+    sync_collection(client, DOCS, results, embed, folder / "work", recipe=recipe, counter=BUDGET.counter)
+    return time.perf_counter() - started - embedding
 
 
 def search(settings: Settings, searches: int, seed: int) -> list[float]:

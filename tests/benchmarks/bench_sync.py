@@ -22,10 +22,11 @@ from kubeflow_corpus.model import Recipe
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.apply import UPSERT_ROWS, apply_plan
 from kubeflow_corpus.store.context import RunContext
-from kubeflow_corpus.store.plan import SHARD_FOLDER, Plan, SourceResult, plan_sync
+from kubeflow_corpus.store.plan import Plan, SourceResult, plan_sync
 from kubeflow_corpus.store.publish import publish
 from kubeflow_corpus.store.rows import in_batches
 from kubeflow_corpus.store.schema import VECTOR_FIELD, collection_schema, index_params
+from kubeflow_corpus.store.sync import embed_plan
 from kubeflow_corpus.store.wanted import wanted_rows
 
 from tests.benchmarks.harness import Row
@@ -82,7 +83,7 @@ def timed() -> Iterator[Timed]:
 def first_run(client: Any, results: list[SourceResult], workdir: Path) -> Timed:
     """Times `apply` where nothing is stored yet."""
     plan = planned(client, results, workdir)
-    files = [embedded(workdir, name, number) for number, name in enumerate(plan.shards)]
+    files = embed_plan(plan, workdir, write_random_vectors)
     with timed() as taken:
         record = apply_plan(client, plan, results, files, workdir, embedded=True, counter=BUDGET.counter)
     publish(client, plan, record, embedded=True)
@@ -103,11 +104,11 @@ def planned(client: Any, results: list[SourceResult], workdir: Path) -> Plan:
     return plan_sync(client, DOCS, results, recipe=RECIPE, counter=BUDGET.counter, workdir=workdir)
 
 
-def embedded(workdir: Path, shard: str, seed: int) -> Path:
-    """Returns a file of vectors for the texts of a shard."""
-    hashes = [row["embedding_hash"] for row in read_jsonl(workdir / SHARD_FOLDER / shard)]
-    write_vectors(workdir / f"{shard}.parquet", [(hashes, random_vectors(len(hashes), seed))], DIMENSION)
-    return workdir / f"{shard}.parquet"
+def write_random_vectors(texts: Path, vectors: Path) -> None:
+    """Writes a vector for each text of a shard, others for other texts."""
+    hashes = [row["embedding_hash"] for row in read_jsonl(texts)]
+    seed = int(hashes[0][:8], 16) if hashes else 0
+    write_vectors(vectors, [(hashes, random_vectors(len(hashes), seed))], DIMENSION)
 
 
 def bare_upserts(client: Any, results: list[SourceResult]) -> Timed:

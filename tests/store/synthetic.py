@@ -15,9 +15,10 @@ from kubeflow_corpus.collections import DOCS, CollectionSpec
 from kubeflow_corpus.model import ModelIdentity, Recipe
 from kubeflow_corpus.records import Chunk, GateReport, seal
 from kubeflow_corpus.store.apply import RunRecord, apply_plan
-from kubeflow_corpus.store.plan import SHARD_FOLDER, Mode, Plan, SourceResult, plan_sync
+from kubeflow_corpus.store.plan import Mode, Plan, SourceResult, plan_sync
 from kubeflow_corpus.store.publish import publish
 from kubeflow_corpus.store.rows import scan
+from kubeflow_corpus.store.sync import embed_plan, sync_collection
 from kubeflow_corpus.tokens import ApproximateCounter
 from numpy.typing import NDArray
 
@@ -119,28 +120,24 @@ class Run:
     embedded: bool = True
     options: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def plan_options(self) -> dict[str, Any]:
+        recipe = Recipe(self.embedder.identity, BUDGET.tokens, self.chunker_version, self.schema_version)
+        return {"prefix": self.prefix, "recipe": recipe, "mode": self.mode, **self.options}
+
     def plan(self) -> Plan:
         return plan_sync(
-            self.client,
-            self.spec,
-            self.results,
-            prefix=self.prefix,
-            recipe=Recipe(self.embedder.identity, BUDGET.tokens, self.chunker_version, self.schema_version),
-            counter=BUDGET.counter,
-            workdir=self.workdir,
-            mode=self.mode,
-            **self.options,
+            self.client, self.spec, self.results, counter=BUDGET.counter, workdir=self.workdir, **self.plan_options
         )
 
     def embed(self, plan: Plan) -> list[Path]:
-        files = []
-        for name in plan.shards:
-            rows = list(read_jsonl(self.workdir / SHARD_FOLDER / name))
-            hashes = [row["embedding_hash"] for row in rows]
-            vectors = self.embedder.embed([row["embedding_text"] for row in rows])
-            files.append(self.workdir / f"{name}.parquet")
-            write_vectors(files[-1], [(hashes, vectors)], self.embedder.identity.dimension)
-        return files
+        return embed_plan(plan, self.workdir, self._embed_shard)
+
+    def _embed_shard(self, texts: Path, vectors: Path) -> None:
+        rows = list(read_jsonl(texts))
+        hashes = [row["embedding_hash"] for row in rows]
+        embedded = self.embedder.embed([row["embedding_text"] for row in rows])
+        write_vectors(vectors, [(hashes, embedded)], self.embedder.identity.dimension)
 
     def apply(self, plan: Plan, files: list[Path]) -> RunRecord:
         return apply_plan(
@@ -151,8 +148,17 @@ class Run:
         return publish(self.client, plan, record, gates, embedded=self.embedded)
 
     def all(self, gates: Sequence[GateReport] = ()) -> RunRecord:
-        plan = self.plan()
-        return self.publish(plan, self.apply(plan, self.embed(plan)), gates)
+        return sync_collection(
+            self.client,
+            self.spec,
+            self.results,
+            self._embed_shard,
+            self.workdir,
+            counter=BUDGET.counter,
+            embedded=self.embedded,
+            gates=gates,
+            **self.plan_options,
+        )
 
 
 def rows_of(client: Any, name: str, spec: CollectionSpec = DOCS) -> dict[str, dict[str, Any]]:

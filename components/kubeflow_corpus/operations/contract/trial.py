@@ -18,10 +18,10 @@ from kubeflow_corpus.milvus import connect, disconnect, store_errors
 from kubeflow_corpus.model import make_recipe
 from kubeflow_corpus.records import Chunk, Document, seal
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.apply import RunRecord, apply_plan
-from kubeflow_corpus.store.plan import SHARD_FOLDER, Mode, SourceResult, plan_sync
-from kubeflow_corpus.store.publish import publish
+from kubeflow_corpus.store.plan import Mode, SourceResult
+from kubeflow_corpus.store.record import RunRecord
 from kubeflow_corpus.store.schema import served_name
+from kubeflow_corpus.store.sync import sync_collection
 from kubeflow_corpus.tokens import wordpiece_counter
 
 if TYPE_CHECKING:
@@ -76,26 +76,20 @@ class Trial:
         recipe = make_recipe(self.embedder.identity).with_chunker("contract")
         budget = Budget(wordpiece_counter(), recipe.token_budget)
         chunks = [chunk for name, sections in pages.items() for chunk in page(budget, name, sections, revision)]
-        fetched = folder / "chunks.jsonl.zst"
-        write_jsonl(fetched, (chunk.to_dict() for chunk in chunks))
-        results = [SourceResult(SOURCE, chunks=fetched, revision=revision)]
-        plan = plan_sync(
+        rows = folder / "chunks.jsonl.zst"
+        write_jsonl(rows, (chunk.to_dict() for chunk in chunks))
+        return sync_collection(
             self.client,
             DOCS,
-            results,
+            [SourceResult(SOURCE, chunks=rows, revision=revision)],
+            lambda texts, vectors: embed_shard(texts, vectors, self.embedder),
+            folder,
+            counter=budget.counter,
             prefix=self.settings.collection_prefix,
             recipe=recipe,
-            counter=budget.counter,
-            workdir=folder,
             mode=mode,
             allow_deletions=[SOURCE],
         )
-        vectors = []
-        for name in plan.shards:
-            vectors.append(folder / f"{name}.parquet")
-            embed_shard(folder / SHARD_FOLDER / name, vectors[-1], self.embedder)
-        record = apply_plan(self.client, plan, results, vectors, folder, counter=budget.counter)
-        return publish(self.client, plan, record)
 
     def rows(self, where: str = 'id != ""', fields: Sequence[str] = ("id",)) -> list[dict[str, Any]]:
         """Returns rows that are served, as everybody sees them who asks after this moment."""
@@ -153,8 +147,8 @@ def open_trial(settings: Settings, embedder: StreamingEmbedder, folder: Path) ->
         # A server refuses to drop what an alias serves.
         for alias in client.list_aliases()["aliases"]:
             client.drop_alias(alias)
-        for held in client.list_collections():
-            client.drop_collection(held)
+        for collection in client.list_collections():
+            client.drop_collection(collection)
         client.close()
         outer.drop_database(name)
         disconnect(outer, settings)
