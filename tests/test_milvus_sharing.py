@@ -209,7 +209,7 @@ def test_a_client_that_was_killed_does_not_keep_it(path: Path) -> None:
     until(lambda: not servers(path), "the server ends")
 
 
-def test_a_server_whose_database_was_removed_ends_and_the_next_run_begins_anew(path: Path, tmp_path: Path) -> None:
+def test_a_server_whose_database_was_removed_ends_and_the_next_run_begins_again(path: Path, tmp_path: Path) -> None:
     with connected(shared(path)) as database:
         Run(database, tmp_path, [result(tmp_path, "site", corpus("site", 2))], embedded=False).all()
     (server,) = servers(path)

@@ -48,7 +48,7 @@ class Activity:
     Attributes:
         last_call: When the last call ended (monotonic seconds).
         running: Calls under way.
-        changed: Whether rows came into memory, or left it, since the garbage collector was told.
+        changed: Whether rows came into memory, or left it, since garbage was last collected.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Activity:
                 self._seen.add(method)
 
     def settle(self) -> None:
-        """Tells the garbage collector, in a quiet moment, that the rows in memory are no garbage.
+        """Takes the rows in memory out of garbage collection, in a quiet moment.
 
         Looking at all of them, which searches would cause every second or so, takes .7 s for 20,000 rows.
         """
@@ -161,7 +161,7 @@ def _serve(path: Path, server_file: IO[bytes], idle_seconds: float) -> None:
 
 
 def _wait(path: Path, server_file: IO[bytes], activity: Activity, idle_seconds: float) -> None:
-    """Returns when the server is to end: it is told to, its folder is gone, or nobody has used it for a while."""
+    """Returns when the server is to end: it was asked to, its folder is gone, or nobody has used it for a while."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -1,4 +1,4 @@
-"""One embedded database for many programs: finds the process that serves it, and starts one where there is none.
+"""One embedded database for many programs: finds the process that serves it, and starts one if there is none.
 
 Milvus Lite lets one process open a database. So the programs of a laptop (MCP servers of several editors, a search, a
 run of the pipeline) do not open it: a process of its own does (`milvus_server`), and they are its clients. The first of
@@ -63,7 +63,7 @@ def can_share() -> bool:
 
 
 def use(path: Path) -> str:
-    """Announces a client of a database, and returns where it is served; starts the server where there is none.
+    """Announces a client of a database, and returns where it is served; starts the server if there is none.
 
     Args:
         path: The folder of the database; a missing one is made.
@@ -145,7 +145,7 @@ def _served_at(path: Path, deadline: float) -> str:
 
 
 def _address(path: Path) -> str | None:
-    """Returns the socket of the server; "" while it is starting, None where there is none."""
+    """Returns the socket of the server; "" while it is starting, None if there is none."""
     try:
         with (path / SERVER_FILE).open("rb+") as file:
             if try_lock(file, shared=True):
