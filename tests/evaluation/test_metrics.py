@@ -29,7 +29,7 @@ def answer(*paths: str, asked: Question | None = None, **changes: object) -> Ans
 def test_the_best_order_scores_one_everywhere() -> None:
     scores = score(answer("a", "b", "x"))
 
-    assert scores == {"hit@1": 1, "hit@5": 1, "hit@10": 1, "mrr@10": 1, "ndcg@10": 1, "empty": 0}
+    assert scores == {"hit@1": 1, "hit@3": 1, "hit@5": 1, "hit@10": 1, "mrr@10": 1, "ndcg@10": 1, "empty": 0}
 
 
 def test_ndcg_is_the_hand_computed_value_for_a_graded_order() -> None:

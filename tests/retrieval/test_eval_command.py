@@ -198,3 +198,22 @@ def test_a_wrong_argument_is_one_clear_error_before_anything_is_searched(
     write(tmp_path / "q.jsonl", [{"id": "q1", "query": "?", "tool": "docs", "kind": "k", "expected": ["a/b:c"]}])
     assert main(["eval", *(word.format(folder=tmp_path) for word in words)]) == 1
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_corpus_is_asked_for_its_own_headings_and_symbols(
+    command: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    page, saved = tmp_path / "report.html", tmp_path / "own" / "items.jsonl"
+    words = ("known-items", "--tool", "docs", "--tool", "code", "--tool", "issues", "--sample", "12")
+    code, out, _ = command(*words, "--report", page, "--save", saved)
+    assert code == 0
+    assert "kind docs section" in out and "kind issues title" in out and "product " in out
+    assert {question.tool for question in load_questions(saved)} == {"docs", "code", "issues"}
+    assert "By product" in page.read_text()
+    assert command("run", saved, "--floor", "hit@1=0.8")[0] == 0
+
+
+def test_a_sample_of_nothing_is_refused(command: Callable[..., tuple[int, str, str]]) -> None:
+    code, _, err = command("known-items", "--sample", "0")
+    assert code != 0 and "Ask at least 1" in err

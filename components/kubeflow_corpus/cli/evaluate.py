@@ -1,4 +1,4 @@
-"""``kubeflow-corpus eval run|ablate|add``: measures, explains what moves the metrics, and grows from failures."""
+"""``kubeflow-corpus eval run|known-items|ablate|add``: measures, explains and grows from failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from kubeflow_corpus.collections import COLLECTION_NAMES
+from kubeflow_corpus.collections import COLLECTION_NAMES, find_collection
 from kubeflow_corpus.errors import EvaluationError
 from kubeflow_corpus.evaluation.questions import BEST_GRADE, Question, load_questions
 
@@ -19,27 +19,32 @@ if TYPE_CHECKING:
     from kubeflow_corpus.query.options import ClientOptions
     from kubeflow_corpus.vocabulary import Vocabulary
 
+DEFAULT_SAMPLE: Final = 200
 # A local measurement waits for a busy machine; the deadline of a served search is not what is measured.
 TIMEOUT_SECONDS: Final = 60.0
 PASSED, FAILED = 0, 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the three subcommands."""
-    commands = parser.add_subparsers(dest="action", required=True, metavar="run|ablate|add")
+    """Declares the subcommands."""
+    commands = parser.add_subparsers(dest="action", required=True, metavar="run|known-items|ablate|add")
 
     run_ = commands.add_parser("run", help="ask a question set; the exit code says pass (0) or fail (1)")
     _common(run_)
     run_.add_argument("--against", type=Path, metavar="BASELINE.json", help="fail where a metric got worse than this")
     run_.add_argument("--tolerance", type=float, help="allowed loss of a metric's mean (default 0.02)")
-    run_.add_argument(
-        "--floor", action="append", default=[], metavar="METRIC=VALUE", help="fail below it, e.g. hit@5=0.95"
-    )
     run_.add_argument("--save-baseline", type=Path, metavar="FILE", help="record this run as a baseline")
-    run_.add_argument("--report", type=Path, metavar="OUT.html", help="write the HTML report")
-    run_.add_argument("--junit", type=Path, metavar="OUT.xml", help="write JUnit XML, one test case per question")
-    run_.add_argument("--mode", choices=("hybrid", "dense", "bm25"), help="instead of the router's choice")
-    run_.add_argument("--json", action="store_true", help="print the metrics as JSON")
+    _measured(run_)
+
+    items = commands.add_parser(
+        "known-items", help="ask a corpus for its own headings, titles and descriptions of symbols: needs no questions"
+    )
+    items.add_argument(
+        "--tool", choices=COLLECTION_NAMES, action="append", default=[], help="only these collections (default: docs)"
+    )
+    items.add_argument("--sample", type=int, default=DEFAULT_SAMPLE, metavar="N", help="most questions per collection")
+    items.add_argument("--save", type=Path, metavar="QUESTIONS.jsonl", help="keep them, for eval run or the gate")
+    _measured(items)
 
     ablate = commands.add_parser("ablate", help="compare modes, weights, pools, thresholds and corpora in one table")
     _common(ablate)
@@ -64,9 +69,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--id", default="", help="made from the number of questions if left out")
 
 
+def _measured(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--floor", action="append", default=[], metavar="METRIC=VALUE", help="fail below it, e.g. hit@5=0.95"
+    )
+    parser.add_argument("--report", type=Path, metavar="OUT.html", help="write the HTML report")
+    parser.add_argument("--junit", type=Path, metavar="OUT.xml", help="write JUnit XML, one test case per question")
+    parser.add_argument("--mode", choices=("hybrid", "dense", "bm25"), help="instead of the router's choice")
+    parser.add_argument("--json", action="store_true", help="print the metrics as JSON")
+
+
 def run(args: argparse.Namespace) -> int:
     """Runs one subcommand."""
-    actions: dict[str, Callable[[argparse.Namespace], int]] = {"run": _run, "ablate": _ablate, "add": _add}
+    actions: dict[str, Callable[[argparse.Namespace], int]] = {
+        "run": _run,
+        "known-items": _known_items,
+        "ablate": _ablate,
+        "add": _add,
+    }
     return actions[args.action](args)
 
 
@@ -104,11 +124,58 @@ def _run(args: argparse.Namespace) -> int:
     verdict = gate(answers, baseline=baseline, tolerance=tolerance, floors=floors)
     scores = {answer.question.id: score(answer) for answer in answers}
     differences = compare_scores(scores, baseline.scores) if baseline else ()
-    _write(args, answers, differences, verdict.failures)
+    _write(args, f"Retrieval over {args.questions.name}", answers, differences, verdict.failures)
     if args.save_baseline:
         Baseline(setup, scores).write(args.save_baseline)
     _print(args, answers, differences, verdict.failures)
     return PASSED if verdict.passed else FAILED
+
+
+def _known_items(args: argparse.Namespace) -> int:
+    from kubeflow_corpus.evaluation.baseline import check_floors, gate
+    from kubeflow_corpus.evaluation.known_items import fields_of, known_items
+
+    if args.sample < 1:
+        raise EvaluationError(f"--sample {args.sample} is no number of questions", remedy="Ask at least 1")
+    floors = dict(map(_floor, args.floor))
+    check_floors(floors)
+    questions: list[Question] = []
+    with _client() as client:
+        for name in dict.fromkeys(args.tool or ["docs"]):
+            spec = find_collection(name)
+            found = known_items(client.every_row(name, fields_of(spec)), spec, args.sample)
+            if not found:
+                raise EvaluationError(
+                    f"Nothing in {name} occurs once and has enough words to be asked",
+                    remedy="Ask another collection (--tool)",
+                )
+            questions += found
+        answers = _answers(client, questions, {"mode": args.mode} if args.mode else {}, label="known items")
+    if args.save:
+        args.save.parent.mkdir(parents=True, exist_ok=True)
+        lines = (json.dumps(question.to_dict(), ensure_ascii=False) + "\n" for question in questions)
+        args.save.write_text("".join(lines), "utf-8")
+    verdict = gate(answers, floors=floors)
+    _write(args, "Known items", answers, (), verdict.failures)
+    _print(args, answers, (), verdict.failures)
+    if not args.json:
+        _print_groups(answers)
+    return PASSED if verdict.passed else FAILED
+
+
+def _print_groups(answers: Sequence[Answer]) -> None:
+    from kubeflow_corpus.evaluation.metrics import break_down
+
+    groups = {
+        "kind": break_down(answers, lambda answer: f"{answer.question.tool} {answer.question.kind}"),
+        "product": break_down(answers, lambda answer: answer.question.product_area or "any"),
+    }
+    for name, summaries in groups.items():
+        for group, summary in summaries.items():
+            figures = " ".join(
+                f"{metric} {summary[metric].mean:.3f}" for metric in ("hit@1", "hit@3", "hit@5", "mrr@10")
+            )
+            print(f"  {name} {group} ({summary['hit@1'].count}): {figures}")
 
 
 def _ablate(args: argparse.Namespace) -> int:
@@ -221,15 +288,17 @@ def _answers(
 
 
 def _write(
-    args: argparse.Namespace, answers: Sequence[Answer], differences: Sequence[Difference], failures: Sequence[str]
+    args: argparse.Namespace,
+    title: str,
+    answers: Sequence[Answer],
+    differences: Sequence[Difference],
+    failures: Sequence[str],
 ) -> None:
     from kubeflow_corpus.evaluation.report import to_html, to_junit
 
     if args.report:
         args.report.parent.mkdir(parents=True, exist_ok=True)
-        args.report.write_text(
-            to_html(f"Retrieval over {args.questions.name}", answers, differences, failures), "utf-8"
-        )
+        args.report.write_text(to_html(title, answers, differences, failures), "utf-8")
     if args.junit:
         args.junit.parent.mkdir(parents=True, exist_ok=True)
         args.junit.write_text(to_junit(answers), "utf-8")

@@ -19,7 +19,7 @@ from kubeflow_corpus.evaluation.questions import Question
 
 # Shown in tables in this order.
 METRICS: Final = (
-    *("hit@1", "hit@5", "hit@10", "mrr@10", "ndcg@10", "evidence", "intent"),
+    *("hit@1", "hit@3", "hit@5", "hit@10", "mrr@10", "ndcg@10", "evidence", "intent"),
     *("wrong_product", "outranked", "forbidden", "empty"),
 )
 LOWER_IS_BETTER: Final = frozenset({"wrong_product", "outranked", "forbidden", "empty"})
@@ -36,7 +36,8 @@ class Answer:
 
     Attributes:
         question: The question.
-        ranked: Addresses (``repo:path``) of each hit, best first: its own, and those of near-duplicates.
+        ranked: Addresses of each hit, best first: ``repo:path#anchor`` of the unit, ``repo:path``, its citation
+            address, and ``repo:path`` of near-duplicates.
         areas: Product areas of each hit.
         evidence: The text that a model would be given.
         intent: What the router chose.
@@ -117,7 +118,7 @@ class Difference:
 def score(answer: Answer) -> dict[str, float]:
     """Returns the metrics of one answer; a metric that the question cannot measure is absent."""
     rank = answer.rank
-    values = {f"hit@{k}": float(0 < rank <= k) for k in (1, 5, CUTOFF)}
+    values = {f"hit@{k}": float(0 < rank <= k) for k in (1, 3, 5, CUTOFF)}
     values["mrr@10"] = 1 / rank if rank else 0.0
     values["ndcg@10"] = ndcg(answer.gains(), answer.question)
     values["empty"] = float(not answer.ranked)

@@ -17,7 +17,7 @@ GRADES: Final = (1, 2, 3)
 BEST_GRADE: Final = GRADES[-1]
 
 _KEYS: Final = frozenset(
-    {"id", "query", "tool", "kind", "expected", "any_of", "filters", "must_contain", "forbidden", "rivals"}
+    {"id", "query", "tool", "kind", "expected", "right", "any_of", "filters", "must_contain", "forbidden", "rivals"}
     | {"intent", "product_area", "version"}
 )
 
@@ -31,8 +31,8 @@ class Question:
         query: As a person would type it.
         tool: Which collection is asked.
         kind: What sort of question it is (``howto``, ``default``, ``symptom``, ...): metrics are broken down by it.
-        expected: ``repo:path`` (``repo:issues/<owner>/<repo>/<number>`` for threads) to grade: 3 answers it, 2 helps,
-            1 is related.
+        expected: ``repo:path`` (``repo:issues/<owner>/<repo>/<number>`` for threads), ``repo:path#anchor`` for one
+            section or symbol, or a citation address, to grade: 3 answers it, 2 helps, 1 is related.
         any_of: Whether any one of `expected` is a full answer, so that finding one is all that can be asked.
         filters: What the caller narrows by.
         must_contain: Strings that the evidence must show.
@@ -69,10 +69,16 @@ class Question:
         return data
 
 
+def unit_address(repo: str, file_path: str, document_id: str, unit_id: str) -> str:
+    """Returns the address of one unit: that of its document, with what its key has beyond the document's."""
+    return f"{repo}:{file_path}{unit_id.removeprefix(document_id)}"
+
+
 def load_questions(path: Path, vocabulary: Vocabulary | None = None) -> tuple[Question, ...]:
     """Reads a question set.
 
-    A list under ``expected`` means that any one of its paths is right; an object grades them.
+    A list under ``expected`` means that any one of its paths is right; an object grades them. ``right`` is a list of
+    the citation addresses (https) of the sections any of which is right; such a question needs no ``kind``.
 
     Args:
         path: JSONL file.
@@ -114,6 +120,8 @@ def _question(line: str, path: Path, number: int, areas: Sequence[str]) -> Quest
         raise _wrong(path, number, f"not JSON ({error})") from error
     if not isinstance(data, dict):
         raise _wrong(path, number, "not a JSON object")
+    if "right" in data:
+        data.setdefault("kind", "section")
     for name in ("id", "query", "tool", "kind"):
         if not isinstance(data.get(name), str) or not data[name].strip():
             raise _wrong(path, number, f"{name!r} must be a non-empty string")
@@ -122,7 +130,7 @@ def _question(line: str, path: Path, number: int, areas: Sequence[str]) -> Quest
         raise _wrong(path, number, f"unknown key {min(unknown)!r}; known are {', '.join(sorted(_KEYS))}")
     if data["tool"] not in COLLECTION_NAMES:
         raise _wrong(path, number, f"tool {data['tool']!r} is not one of {', '.join(COLLECTION_NAMES)}")
-    expected, any_of = _expected(data.get("expected"), path, number)
+    expected, any_of = _right(data, path, number) if "right" in data else _expected(data.get("expected"), path, number)
     return Question(
         id=data["id"],
         query=data["query"],
@@ -140,13 +148,25 @@ def _question(line: str, path: Path, number: int, areas: Sequence[str]) -> Quest
     )
 
 
+def _right(data: Mapping[str, Any], path: Path, number: int) -> tuple[dict[str, int], bool]:
+    if "expected" in data:
+        raise _wrong(path, number, "'right' and 'expected' say the same; only one of them can stand")
+    addresses = _strings(data, "right", path, number)
+    if not addresses:
+        raise _wrong(path, number, "'right' must name at least one address")
+    for address in addresses:
+        if not address.startswith("https://"):
+            raise _wrong(path, number, f"right {address!r} is not an https address")
+    return dict.fromkeys(addresses, BEST_GRADE), True
+
+
 def _expected(value: Any, path: Path, number: int) -> tuple[dict[str, int], bool]:
     graded = dict.fromkeys(value, BEST_GRADE) if isinstance(value, list) else value
     if not isinstance(graded, dict) or not graded:
         raise _wrong(path, number, "'expected' must name at least one 'repo:path'")
     for address, grade in graded.items():
         repo, _, name = str(address).partition(":")
-        if "/" not in repo or not name:
+        if not str(address).startswith("https://") and ("/" not in repo or not name):
             raise _wrong(path, number, f"expected {address!r} is not 'owner/repo:path'")
         if grade not in GRADES:
             raise _wrong(path, number, f"grade {grade!r} of {address!r} is not one of {GRADES}")

@@ -13,6 +13,7 @@ from kubeflow_corpus.reports.pages import render_page
 _BREAKDOWNS: Final = {
     "tool": lambda answer: answer.question.tool,
     "kind": lambda answer: answer.question.kind,
+    "product": lambda answer: answer.question.product_area or "any",
     "intent": lambda answer: answer.intent or "unknown",
 }
 _PLOTTED: Final = ("hit@1", "hit@5", "mrr@10", "evidence")

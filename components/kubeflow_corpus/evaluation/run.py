@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kubeflow_corpus.evaluation.baseline import Setup
 from kubeflow_corpus.evaluation.metrics import CUTOFF, Answer
-from kubeflow_corpus.evaluation.questions import Question, digest
+from kubeflow_corpus.evaluation.questions import Question, digest, unit_address
 from kubeflow_corpus.store.schema import HEAD_PREFIX, MODEL_KEY
 
 if TYPE_CHECKING:
     from kubeflow_corpus.query.client import CorpusClient, SearchResult
+    from kubeflow_corpus.query.hit import Hit
 
 # The default of the tools: what is judged is the evidence that an agent gets.
 EVIDENCE_HITS: Final = 5
@@ -46,7 +47,7 @@ class ClientSearcher:
         milliseconds = (time.perf_counter() - started) * 1000
         return Answer(
             question=question,
-            ranked=tuple((f"{hit.repo}:{hit.file_path}", *hit.also_at) for hit in result.hits),
+            ranked=tuple(map(_addresses, result.hits)),
             areas=tuple(tuple(hit.product_area) for hit in result.hits),
             evidence=result.evidence(max_hits=EVIDENCE_HITS),
             intent=result.intent.name,
@@ -96,8 +97,16 @@ def problems(answer: Answer, cutoff: int = EVIDENCE_HITS) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _addresses(hit: Hit) -> tuple[str, ...]:
+    """Returns every address under which a question may expect a hit, the most telling one first."""
+    unit = unit_address(hit.repo, hit.file_path, hit.document_id, hit.unit_id)
+    return tuple(dict.fromkeys((unit, f"{hit.repo}:{hit.file_path}", hit.citation_url, *hit.also_at)))
+
+
 def _place(question: Question, rows: Sequence[str]) -> str:
-    return next((str(rank) for rank, row in enumerate(rows, 1) if row in question.expected), "absent")
+    # A list has the documents of its rows: the place of a section is that of its document.
+    documents = {address.partition("#")[0] for address in question.expected}
+    return next((str(rank) for rank, row in enumerate(rows, 1) if row in documents), "absent")
 
 
 def _lists(result: SearchResult) -> dict[str, tuple[str, ...]]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import TracebackType
-from typing import Final, Self, TypeVar, Unpack
+from typing import Any, Final, Self, TypeVar, Unpack
 
 from kubeflow_corpus.collections import CODE, DOCS, ISSUES, find_collection
 from kubeflow_corpus.embedding.embedder import Embedder
@@ -36,6 +36,7 @@ from kubeflow_corpus.query.session import Session
 from kubeflow_corpus.query.tuning import (
     DEFAULT_TIMEOUT_SECONDS,
     DEFAULT_TUNING,
+    MAX_TIMEOUT_SECONDS,
     PROGRAM_LIMITS,
     SETUP_TIMEOUT_SECONDS,
     Tuning,
@@ -244,6 +245,18 @@ class CorpusClient:
         """
         return self._session.known_values(collection, name, timeout)
 
+    def every_row(
+        self, collection: str, fields: Sequence[str], *, timeout: float = MAX_TIMEOUT_SECONDS
+    ) -> list[dict[str, Any]]:
+        """Returns fields of every row that this client or view may see, in no order: to measure or inspect a corpus.
+
+        Args:
+            collection: Any of its names.
+            fields: Names of stored fields.
+            timeout: Seconds.
+        """
+        return self._session.every_row(collection, fields, timeout)
+
     def properties(self, collection: str) -> dict[str, str]:
         """Returns what the served version records about itself: model, chunker, heads of its sources.
 
@@ -386,6 +399,12 @@ class AsyncCorpusClient:
     ) -> dict[str, int]:
         """See `CorpusClient.known_values`."""
         return await self._run(lambda: self._client.known_values(collection, name, timeout=timeout))
+
+    async def every_row(
+        self, collection: str, fields: Sequence[str], *, timeout: float = MAX_TIMEOUT_SECONDS
+    ) -> list[dict[str, Any]]:
+        """Returns fields of every row: see `CorpusClient.every_row`."""
+        return await self._run(lambda: self._client.every_row(collection, fields, timeout=timeout))
 
     async def properties(self, collection: str) -> dict[str, str]:
         """See `CorpusClient.properties`."""

@@ -211,6 +211,25 @@ class Reader:
 
         return self._call(target.name, deadline, "values", count)
 
+    def every_row(
+        self, target: Target, fields: Sequence[str], expression: str, deadline: Deadline
+    ) -> list[dict[str, Any]]:
+        """Returns fields of every row that an expression matches."""
+
+        def read(client: MilvusClient, timeout: float) -> list[dict[str, Any]]:
+            rows: list[dict[str, Any]] = []
+            iterator = client.query_iterator(
+                target.name, batch_size=1_000, filter=_visible(expression), output_fields=list(fields), timeout=timeout
+            )
+            try:
+                while batch := iterator.next():
+                    rows += batch
+            finally:
+                iterator.close()
+            return rows
+
+        return self._call(target.name, deadline, "rows", read)
+
     # ---- connection
 
     def _connection(self, deadline: Deadline, stage: str) -> MilvusClient:

@@ -145,6 +145,13 @@ class Session:
             self.values[key] = values
         return dict(values)
 
+    def every_row(self, collection: str, fields: Sequence[str], timeout: float) -> list[dict[str, Any]]:
+        """Returns fields of every row that may be seen."""
+        deadline = Deadline(timeout)
+        reader = self.engine.reader
+        target = reader.target(find_collection(collection), deadline)
+        return reader.every_row(target, fields, expression({}, self.visibility), deadline)
+
     def properties(self, collection: str) -> dict[str, str]:
         """Returns what the served version records about itself."""
         target = self.engine.reader.target(
