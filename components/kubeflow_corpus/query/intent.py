@@ -248,6 +248,42 @@ def _conceptual(words: Vocabulary) -> _Rule:
     return _any(patterns, re.IGNORECASE)
 
 
+def _product_names(vocabulary: Vocabulary) -> tuple[tuple[str, ...], ...]:
+    return tuple(product.asked for product in vocabulary.products if product.asked)
+
+
+_DEFINITION: Final = _any(
+    (
+        r"^\W*(?:(?:so|and|please|hi|hello)\W+)?what(?:'s| is| are)\b"
+        r"(?! (?:it|this|that|there|wrong|going|new|my|your|our)\b)",
+        r"^\W*(?:please )?(?:define|explain|describe|introduc(?:e|tion to)|definition of|(?:an )?overview of)\b",
+        r"^\W*tell me about\b",
+        r"^\W*why (?:should (?:i|we|one) )?use\b",
+        r"\boverview\W*$",
+    ),
+    re.IGNORECASE,
+)
+# "What is the default value of X" asks for a value, and "explain how" for an explanation.
+_NOT_A_DEFINITION: Final = _any(
+    (
+        r"\b(?:default|values?|limits?|maximum|ports?|urls?|paths?|commands?|names?|reason|status|errors?)\b",
+        r"\b(?:purpose|role|idea|point|architecture|life ?cycle|minimum|requirements?)\b",
+        r"\b(?:how|why|when|if|which|where)\b.*\b(?:to|do|does|is|are|can|should)\b",
+    ),
+    re.IGNORECASE,
+)
+MAX_DEFINITION_WORDS: Final = 10
+_INSTALLATION: Final = _any(
+    (
+        r"\b(?:install|installing|installation)\b",
+        r"\bset(?:ting)? ?up\b",
+        r"\bget(?:ting)? started\b",
+        r"\bquick ?start\b",
+    ),
+    re.IGNORECASE,
+)
+
+
 class _Words:
     """The rules that hold words of a project."""
 
@@ -258,6 +294,8 @@ class _Words:
         self.legacy = _any((*_LEGACY, *vocabulary.legacy), re.IGNORECASE)
         self.temporal = _temporal(vocabulary)
         self.conceptual = _conceptual(vocabulary)
+        self.products = _any(tuple(rf"^\W*(?:the )?(?:{either(names)})\W*$" for names in _product_names(vocabulary)))
+        self.project = vocabulary.project
 
 
 @lru_cache(maxsize=16)
@@ -294,6 +332,7 @@ class Question:
         legacy: Whether it asks about a superseded generation.
         sides: For a comparison, the question once for each side.
         years: Years that it names.
+        project: Name of the project that is searched.
     """
 
     text: str
@@ -305,6 +344,7 @@ class Question:
     legacy: bool = False
     sides: tuple[str, ...] = ()
     years: tuple[str, ...] = ()
+    project: str = ""
 
 
 def read(text: str, vocabulary: Vocabulary | None = None) -> Question:
@@ -329,6 +369,7 @@ def read(text: str, vocabulary: Vocabulary | None = None) -> Question:
         legacy="v1" in versions or bool(words.legacy.search(text)),
         sides=_sides(text, versions) if intent == "comparison" else (),
         years=tuple(dict.fromkeys(re.findall(r"(?<![\w.-])20[12]\d(?![\w.]\d|-\d)", text))),
+        project=words.project,
     )
 
 
@@ -420,7 +461,10 @@ def _intent(
         return "exact", f"holds an error string ({error.group().strip()!r})"
     strong = next((name for name in identifiers if _ENV.fullmatch(name) or name.startswith("-")), "")
     conceptual = words.conceptual.search(bare)
+    first = _first_question(bare, words) if conceptual or not (strong or versions) else None
     if conceptual:
+        if first:
+            return first
         return "conceptual", f"asks how, why or what ({conceptual.group().strip()!r})"
     if strong:
         return "exact", f"names the key {strong}"
@@ -433,7 +477,23 @@ def _intent(
     api = _API_VERSION.search(bare)
     if number or api:
         return "exact", f"names the version {number or (api.group() if api else '')}"
-    return "general", "no other rule matched"
+    return first or ("general", "no other rule matched")
+
+
+def _first_question(text: str, words: _Words) -> tuple[IntentName, str] | None:
+    """Reads what newcomers ask: what a thing is, and how it is installed."""
+    length = len(re.findall(r"\w+", text))
+    if length > MAX_DEFINITION_WORDS:
+        return None
+    installs = _INSTALLATION.search(text)
+    if installs:
+        return "installation", f"asks how to install or begin ({installs.group().strip()!r})"
+    defines = _DEFINITION.search(text)
+    if defines and not _NOT_A_DEFINITION.search(text[defines.end() :]):
+        return "definition", f"asks what something is ({defines.group().strip()!r})"
+    if words.products.search(text.lower()):
+        return "definition", "is the name of a product"
+    return None
 
 
 def _asks_how(text: str) -> bool:

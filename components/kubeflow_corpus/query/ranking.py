@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kubeflow_corpus.collections import CODE, DOCS, ISSUES, CollectionSpec
 from kubeflow_corpus.query.fusion import Rows, by_score, rrf, weighted
+from kubeflow_corpus.query.headings import HeadingScorer
 from kubeflow_corpus.query.intent import Question, precisions
 from kubeflow_corpus.query.tuning import PROGRAM_LIMITS, Fusion, Policy, Preferences
 from kubeflow_corpus.symptoms import THREAD_STANDING, thread_standing
@@ -28,7 +29,7 @@ LIGHT_FIELDS: Final = (
     "version",
 )
 OWN_LIGHT_FIELDS: Final = {
-    DOCS.alias: ("doc_type", "release_date"),
+    DOCS.alias: ("doc_type", "release_date", "title", "section_path"),
     ISSUES.alias: ("state", "state_reason", "resolved", "created_at"),
     CODE.alias: ("kind", "language", "symbol", "resource_name"),
 }
@@ -100,6 +101,29 @@ def rank(
     return Ranked(ordered, fused, fields, bonuses)
 
 
+def rank_by_texts(
+    ranked: Ranked, texts: Mapping[str, str], question: Question, preferences: Preferences
+) -> dict[str, float]:
+    """Looks again at the best units, whose texts are known by now.
+
+    Args:
+        ranked: The ranking; it gets the new scores and their reasons.
+        texts: How each of the best units begins.
+        question: The question.
+        preferences: The bonuses.
+
+    Returns:
+        The scores of these units, best first.
+    """
+    scorer = HeadingScorer(question)
+    for unit, text in texts.items():
+        if bonus := scorer.opening(text, ranked.fields[unit], preferences):
+            ranked.bonuses[unit] = ranked.bonuses.get(unit, {}) | bonus
+            ranked.scores[unit] += sum(bonus.values())
+    ranked.scores = by_score(ranked.scores)
+    return by_score({unit: ranked.scores[unit] for unit in texts})
+
+
 def best_fields(lists: Mapping[str, Rows]) -> dict[str, Mapping[str, Any]]:
     """Returns what was fetched with the best row of each unit: of the first list that has it, the first row."""
     best: dict[str, Mapping[str, Any]] = dict.fromkeys(chain.from_iterable(found.units for found in lists.values()), {})
@@ -129,6 +153,8 @@ class PreferenceScorer:
         self._majors = majors
         self._versions = precisions(tuple(version for version in question.versions if version not in majors))
         self._dated = question.intent in ("release_date", "temporal")
+        # The order of an answer about dates is that of the dates.
+        self._headings = HeadingScorer(question) if spec is DOCS and not self._dated else None
         self._names = frozenset(name.lower().strip("()").rpartition(".")[2] for name in question.identifiers)
 
     def most(self, preferences: Preferences) -> float:
@@ -140,7 +166,8 @@ class PreferenceScorer:
             (preferences.resolved, self._spec is ISSUES),
             (preferences.kind, bool(self._names) and self._spec is CODE),
         )
-        return sum(bonus for bonus, given in possible if given)
+        headings = self._headings.most(preferences) if self._headings else 0.0
+        return headings + sum(bonus for bonus, given in possible if given)
 
     def bonuses(self, fields: Mapping[str, Any], preferences: Preferences) -> dict[str, float]:
         """Returns what is added to the score of a row's unit, by reason."""
@@ -154,6 +181,8 @@ class PreferenceScorer:
                 self._seen[versions] = self._version(frozenset(versions), preferences)
             if (version := self._seen[versions]) is not None:
                 given["version"] = version
+        if self._headings:
+            given |= self._headings.bonuses(fields, preferences)
         if self._spec is DOCS:
             self._docs(fields, given, preferences)
         elif self._spec is ISSUES:

@@ -8,6 +8,7 @@ from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 from kubeflow_corpus.collections import DOCS, ISSUES
@@ -24,7 +25,7 @@ from kubeflow_corpus.query.fusion import Rows, interleave, merge
 from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.intent import Intent, Question, bm25_text, content_words, precisions, read
 from kubeflow_corpus.query.options import SearchRequest
-from kubeflow_corpus.query.ranking import Ranked, Wording, coverage, light_fields, rank
+from kubeflow_corpus.query.ranking import Ranked, Wording, coverage, light_fields, rank, rank_by_texts
 from kubeflow_corpus.query.reader import Reader, Target
 from kubeflow_corpus.query.rerank import Reranker
 from kubeflow_corpus.query.results import HitEvidence, SearchResult
@@ -322,7 +323,7 @@ class _Run:
             wanted = order[: max(len(wanted), tuning.rerank_pool)]
         self._keep_found(self._last_lists, wanted)
         texts = self._fetch_rows(wanted)
-        units = [unit for unit in wanted if unit in texts]
+        units = self._look_again([unit for unit in wanted if unit in texts], texts, rankings)
         made: dict[str, Hit] = {}
         if request.rerank and self._engine.reranker is not None:
             every = [self._make_hit(unit, texts[unit], rankings) for unit in units]
@@ -335,6 +336,19 @@ class _Run:
         )
         self._find_further = partial(self._further_hits, [*rest], texts, made, rankings, hits)
         return hits
+
+    def _look_again(
+        self, units: list[str], texts: Mapping[str, list[dict[str, Any]]], rankings: list[Ranked]
+    ) -> list[str]:
+        """Returns pages in the order that their texts ask for; sides that take turns and dates keep their own."""
+        question = self._question
+        if self._request.spec is not DOCS or len(rankings) > 1 or question.intent in ("release_date", "temporal"):
+            return units
+        openings = {
+            unit: "\n".join(str(row["content_text"]) for row in sorted(texts[unit], key=itemgetter("chunk_index")))
+            for unit in units
+        }
+        return [*rank_by_texts(rankings[0], openings, question, self._engine.tuning.preferences)]
 
     def _further_hits(
         self,

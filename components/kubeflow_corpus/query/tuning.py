@@ -12,7 +12,9 @@ from typing import Final, Literal
 
 from kubeflow_corpus.collections import CODE, DOCS, ISSUES
 
-IntentName = Literal["comparison", "release_date", "temporal", "exact", "conceptual", "general"]
+IntentName = Literal[
+    "comparison", "release_date", "temporal", "exact", "definition", "installation", "conceptual", "general"
+]
 Mode = Literal["hybrid", "dense", "bm25"]
 Fusion = Literal["weighted", "rrf"]
 
@@ -52,6 +54,14 @@ class Preferences:
         resolved: A thread that holds its resolution; a closed one without gets a little, a duplicate loses as much
             (`kubeflow_corpus.symptoms.THREAD_STANDING`).
         kind: A Kubernetes object of the kind, or a symbol of the name, that the question writes out.
+        heading: A section whose heading has the words of the question and no others; less for fewer of them.
+        heading_asked: The same where the heading is the question: every word, or its question word too.
+        leads_elsewhere: A section such as "Next steps" or "See also", unless the question is its heading.
+        one_line: A section of one line without code: it introduces others.
+        reference: A section of an API reference, unless the question names a key.
+        definition: A section with a heading such as "What is X", where the question asks what X is.
+        opening: A section that begins with "X is a ...", where the question asks what X is.
+        installation: A section about installing what the question wants to install.
     """
 
     area: float = 0.10
@@ -63,6 +73,14 @@ class Preferences:
     release: float = 0.10
     resolved: float = 0.04
     kind: float = 0.08
+    heading: float = 0.35
+    heading_asked: float = 0.35
+    leads_elsewhere: float = -0.15
+    one_line: float = -0.25
+    reference: float = -0.15
+    definition: float = 0.30
+    opening: float = 0.20
+    installation: float = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +118,8 @@ class Tuning:
             "release_date": Policy("bm25", pool=100, dense_weight=0.3),
             "temporal": Policy("bm25", pool=300, dense_weight=0.3),
             "exact": Policy("bm25", pool=100, dense_weight=0.3),
+            "definition": Policy("hybrid", pool=200, dense_weight=0.6),
+            "installation": Policy("hybrid", pool=200, dense_weight=0.6),
             "conceptual": Policy("hybrid", pool=200, dense_weight=0.6),
             "general": Policy("hybrid", pool=200, dense_weight=0.6),
         }

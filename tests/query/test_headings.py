@@ -1,0 +1,160 @@
+"""Headings that meet a question, and sections that only lead to others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kubeflow_corpus.query.headings import HeadingScorer, read_heading, stems
+from kubeflow_corpus.query.intent import read
+from kubeflow_corpus.query.ranking import Ranked, rank_by_texts
+from kubeflow_corpus.query.tuning import Preferences
+from kubeflow_corpus.vocabulary import Vocabulary
+
+PREFERENCES = Preferences()
+WORDS = Vocabulary(project="Orchard")
+
+
+def bonuses(
+    question: str, section: str, title: str = "Overview", path: str = "docs/hives/overview.md"
+) -> dict[str, float]:
+    """What a section gets for a question."""
+    fields: dict[str, Any] = {"title": title, "section_path": section, "file_path": path, "product_area": ["hives"]}
+    return HeadingScorer(read(question, WORDS)).bonuses(fields, PREFERENCES)
+
+
+def opening(question: str, text: str, path: str = "docs/hives/overview.md") -> dict[str, float]:
+    """What the beginning of a section's text gets for a question."""
+    return HeadingScorer(read(question, WORDS)).opening(text, {"file_path": path}, PREFERENCES)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("Installing the hives", "how do I install a hive"),
+        ("Migrating queries", "migration of a query"),
+        ("Setting quotas", "set a quota"),
+    ],
+)
+def test_words_meet_whatever_their_endings(left: str, right: str) -> None:
+    assert stems(left) & stems(right) and len(stems(left) & stems(right)) >= len(stems(right)) - 1
+
+
+@pytest.mark.parametrize(
+    "heading", ["What is a hive?", "Configure swarm quotas", "6. Clean up", "Next steps", "__init__"]
+)
+def test_a_heading_asked_as_it_stands_gets_everything(heading: str) -> None:
+    given = bonuses(heading, f"Hives > {heading}")
+
+    assert given["heading_asked"] == PREFERENCES.heading_asked
+    assert "leads_elsewhere" not in given
+
+
+def test_the_same_question_in_other_words_is_the_heading_too() -> None:
+    assert "heading_asked" in bonuses("why should I use hives", "Why hives?")
+    assert "heading_asked" not in bonuses("why should I use hives", "What are hives?")
+
+
+def test_a_heading_with_more_or_fewer_words_gets_less() -> None:
+    whole, more, fewer = (
+        bonuses("swarm quotas", heading)["heading"]
+        for heading in ("Swarm quotas", "Swarm quotas by namespace", "Quotas")
+    )
+
+    assert whole > more > fewer > 0
+    assert "heading" not in bonuses("swarm quotas", "Storage")
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["Next steps", "7. Next Steps", "See also", "Prerequisites", "Before you begin", "Related pages", "Getting help"],
+)
+def test_what_leads_elsewhere_is_demoted(heading: str) -> None:
+    assert bonuses("how do I install hives", heading)["leads_elsewhere"] < 0
+
+
+@pytest.mark.parametrize("heading", ["Next release", "Help for beekeepers", "Linking hives", "Resources of a hive"])
+def test_a_heading_that_only_begins_like_it_is_not(heading: str) -> None:
+    assert "leads_elsewhere" not in bonuses("how do I install hives", heading)
+
+
+def test_a_definition_is_wanted_of_the_subject_and_of_nothing_else() -> None:
+    question = "what is a hive in Orchard"
+
+    assert bonuses(question, "What is a hive?")["definition"] == PREFERENCES.definition
+    assert "definition" not in bonuses(question, "What is a swarm?")
+    # The page "Overview" of the folder of that name speaks about it.
+    assert 0 < bonuses(question, "", title="Overview")["definition"] < PREFERENCES.definition
+    assert "definition" not in bonuses(question, "", title="Overview", path="docs/swarms/overview.md")
+    assert "definition" not in bonuses("how do I clean a hive", "What is a hive?")
+
+
+def test_the_name_of_the_project_is_a_subject_where_it_is_the_only_one() -> None:
+    assert bonuses("what is Orchard", "What is Orchard")["definition"] == PREFERENCES.definition
+    assert "definition" not in bonuses("what is Orchard", "What is a hive")
+
+
+def test_an_installation_is_wanted_of_the_subject() -> None:
+    question = "how do I install hives"
+
+    assert bonuses(question, "Install with Helm")["installation"] == PREFERENCES.installation
+    assert bonuses(question, "Values", title="Installation")["installation"] == PREFERENCES.installation / 2
+    assert "installation" not in bonuses("how do I install combs", "Install with Helm")
+
+
+def test_a_reference_comes_later_unless_a_key_is_asked_for() -> None:
+    path = "docs/reference/api.md"
+
+    assert bonuses("how do I limit a swarm", "Limits", path=path)["reference"] < 0
+    assert "reference" not in bonuses("spec.swarm.limit", "Limits", path=path)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Documentation for hives.", "one_line"),
+        ("A hive is a group of drones that share one queue and one budget.", "opening"),
+        ("Hives (beta) are the units that the scheduler places, each on a node of its own.", "opening"),
+        ("An overview\n\nA hive is a group of drones that share one queue and one budget.", "opening"),
+        ("A drone of a hive is a worker that takes tasks from the queue of its hive.", ""),
+        ("Run this to make one:\n\n```sh\nhive create\n```", ""),
+    ],
+)
+def test_how_a_text_begins(text: str, reason: str) -> None:
+    assert [*opening("what is a hive", text)] == ([reason] if reason else [])
+
+
+def test_only_definitions_look_at_how_a_text_begins() -> None:
+    text = "A hive is a group of drones that share one queue and one budget."
+
+    assert opening("how do I clean a hive", text) == {}
+    assert opening("why use a hive", text) == {}
+    assert opening("what is a hive", text, "docs/reference/api.md") == {}
+
+
+def test_no_bonus_is_more_than_what_is_announced() -> None:
+    # `rank` leaves units unread that no bonus would lift: see `HeadingScorer.most`.
+    for question in ("what is a hive", "how do I install hives", "swarm quotas", "spec.swarm.limit"):
+        scorer = HeadingScorer(read(question, WORDS))
+        for section in (question, "What is a hive?", "Install hives", "Swarm quotas", "spec.swarm.limit"):
+            assert sum(bonuses(question, section).values()) <= scorer.most(PREFERENCES)
+
+
+def test_texts_change_the_order_and_say_why() -> None:
+    ranked = Ranked(
+        scores={"index": 0.9, "hive": 0.8, "other": 0.1},
+        fused={"index": 0.9, "hive": 0.8, "other": 0.1},
+        fields={unit: {"file_path": f"docs/{unit}.md"} for unit in ("index", "hive", "other")},
+    )
+    texts = {"index": "All about hives.", "hive": "A hive is a group of drones that share one queue and one budget."}
+
+    order = rank_by_texts(ranked, texts, read("what is a hive", WORDS), PREFERENCES)
+
+    assert [*order] == ["hive", "index"] and [*ranked.scores] == ["hive", "index", "other"]
+    assert ranked.bonuses == {"index": {"one_line": -0.25}, "hive": {"opening": 0.2}}
+    assert ranked.fused["index"] == 0.9
+
+
+def test_a_heading_says_the_same_each_time() -> None:
+    assert read_heading("Hives", "A > B", "a/b.md") == replace(read_heading("Hives", "A > B", "a/b.md"))
