@@ -90,6 +90,7 @@ class Heading:
         defines: Whether it says that a definition follows.
         installs: 1 for a heading about installing, .5 on a page about it, else 0.
         reference: Whether its page is a reference of an API.
+        says_nothing: Whether its words alone can tell.
     """
 
     words: tuple[str, ...]
@@ -101,6 +102,7 @@ class Heading:
     defines: bool
     installs: float
     reference: bool
+    says_nothing: bool
 
 
 @lru_cache(maxsize=32_768)
@@ -109,16 +111,21 @@ def read_heading(title: str, section_path: str, file_path: str) -> Heading:
     heading = section_path.rpartition(_SEPARATOR)[2] or title
     asks = _QUESTION_WORD.match(heading)
     folder = file_path.rpartition("/")[0]
+    leads_elsewhere = _LEADS_ELSEWHERE.match(heading) is not None
+    defines = _DEFINES.match(heading) is not None
+    installs = 1.0 if _INSTALLS.search(heading) else 0.5 if _INSTALLS.search(title) else 0.0
+    reference = _REFERENCE_PATH.search(file_path) is not None
     return Heading(
         words=tuple(_WORD.findall(heading.lower())),
         stems=stems(heading),
         context=stems(f"{title} {section_path} {folder}"),
         folder=stems(folder.rpartition("/")[2]),
         asks=asks[1].lower() if asks else "",
-        leads_elsewhere=_LEADS_ELSEWHERE.match(heading) is not None,
-        defines=_DEFINES.match(heading) is not None,
-        installs=1.0 if _INSTALLS.search(heading) else 0.5 if _INSTALLS.search(title) else 0.0,
-        reference=_REFERENCE_PATH.search(file_path) is not None,
+        leads_elsewhere=leads_elsewhere,
+        defines=defines,
+        installs=installs,
+        reference=reference,
+        says_nothing=not (leads_elsewhere or defines or installs or reference),
     )
 
 
@@ -157,6 +164,9 @@ class HeadingScorer:
     def bonuses(self, fields: Mapping[str, Any], preferences: Preferences) -> dict[str, float]:
         """Returns what the headings of a row add to the score of its unit, by reason."""
         heading = read_heading(fields.get("title", ""), fields.get("section_path", ""), fields.get("file_path", ""))
+        if heading.says_nothing and self._stems and self._stems.isdisjoint(heading.stems):
+            # Most rows of a pool (bench_query).
+            return {}
         given: dict[str, float] = {}
         same = self._words == heading.words
         if shared := len(self._stems & heading.stems):
@@ -168,10 +178,11 @@ class HeadingScorer:
         if heading.reference and self._question.intent != "exact":
             given["reference"] = preferences.reference
         if self._defines and heading.defines:
-            given["definition"] = preferences.definition * self._defined_share(heading)
+            if share := self._defined_share(heading):
+                given["definition"] = preferences.definition * share
         elif self._question.intent == "installation" and heading.installs and self._is_about(heading, fields):
             given["installation"] = preferences.installation * heading.installs
-        return {reason: bonus for reason, bonus in given.items() if bonus}
+        return given
 
     def _closeness(self, heading: Heading, shared: int, fields: Mapping[str, Any]) -> float:
         """Returns 1 where heading and question have the same words; words that the context has are half missing."""

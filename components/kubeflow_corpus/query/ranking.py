@@ -19,6 +19,8 @@ from kubeflow_corpus.symptoms import THREAD_STANDING, thread_standing
 from kubeflow_corpus.terms import version_precisions
 
 MAX_FACET_VALUES: Final = 20
+# Units of a pool that preferences are computed for: of 370 questions with a known section one had it further down.
+MOST_COMPARED: Final = 200
 # Fields that ranking reads of every row of a pool; the text is fetched of the best units only.
 LIGHT_FIELDS: Final = (
     "unit_id",
@@ -135,10 +137,11 @@ def best_fields(lists: Mapping[str, Rows]) -> dict[str, Mapping[str, Any]]:
 def _floor(fused: Mapping[str, float], wanted: int, most: float) -> float:
     """Returns the score below which no preference lifts a unit among the wanted ones, with room for demoted ones.
 
-    Bonuses are then computed for dozens of units instead of hundreds (bench_query).
+    A heading may lift a unit from anywhere, so there is an end to how many are looked at (bench_query).
     """
-    depth = 2 * wanted + 40
-    return next(islice(sorted(fused.values(), reverse=True), depth, None), 0.0) - most
+    ordered = sorted(fused.values(), reverse=True)
+    last = next(islice(ordered, max(MOST_COMPARED, 4 * wanted), None), 0.0)
+    return max(next(islice(ordered, 2 * wanted + 40, None), 0.0) - most, last)
 
 
 class PreferenceScorer:
