@@ -11,7 +11,7 @@ QUESTION ?= How do I install Orchard?
 # Processes that share the tests: half of their time is waiting for servers and child processes.
 WORKERS ?= 2
 
-.PHONY: run test check lint vocabulary types bench eval lock clean contract
+.PHONY: run test check lint vocabulary types bench eval docs lock clean contract
 
 # Indexes the sample corpus with embedded Milvus and the embedded model, then asks one question of it.
 run: export MILVUS_URI ?= local/corpus.db
@@ -56,6 +56,11 @@ types: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks
+
+# The reference pages again from the code, then the site in local/site; links and anchors that lead nowhere fail.
+docs: $(VENV)/.dev
+	$(BIN)/python -m tests.documents.reference
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 # A Milvus server and an embedding service of yours, in a throw-away database: make contract MILVUS_URI=... EMBEDDINGS_URL=...
 contract: $(VENV)/.runtime

@@ -198,4 +198,4 @@ def _schedule(path: Path, number: int, entry: Any) -> Schedule:
 
 
 def _wrong(path: Path, problem: str) -> SettingsError:
-    return SettingsError(f"{path} {problem}", remedy="See `kubeflow-corpus schedule` in the README", path=str(path))
+    return SettingsError(f"{path} {problem}", remedy="See `schedule` in docs/how-to/runs.md", path=str(path))

@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-FOLDERS: Final = ("components", "pipelines", "tests", "docs", "Makefile", "README.md", "CONTRIBUTING.md")
+FOLDERS: Final = (
+    "components",
+    "pipelines",
+    "tests",
+    "docs",
+    "Makefile",
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+)
 # The sample corpus and recorded answers are data; this file spells out the turns.
 LEFT_OUT: Final = ("tests/corpus/", "tests/words.py")
 KINDS: Final = (".py", ".md", ".j2", ".toml", "Makefile")

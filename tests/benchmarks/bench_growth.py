@@ -1,6 +1,6 @@
 """A collection that grows, on `milvus-lite server`: what a row costs to write, to keep and to search at each size.
 
-Its last lines are the capacity table of the README: rows, memory and disk of the server, latency of a hybrid search.
+Its last lines are the capacity table of the documents: rows, memory and disk of the server, latency of a hybrid search.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def measure(scale: float) -> Iterator[Row]:
 
 
 def capacity_table(measured: list[Size]) -> str:
-    """Returns the table of the README, as Markdown."""
+    """Returns the table of docs/how-to/cluster.md, as Markdown."""
     lines = [
         f"| {at.rows:,} | {at.memory:,.0f} MB | {at.disk:,.0f} MB | {at.milliseconds:.1f} ms "
         f"| {at.p50:.0f} ms | {at.p95:.0f} ms |"

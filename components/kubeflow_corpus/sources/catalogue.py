@@ -337,7 +337,7 @@ class _Reader(YamlFile):
     def _glob(self, value: Any, line: int) -> str:
         glob = self.plain_text(value, "a pattern", line)
         if problem := check_glob(glob):
-            self.fail(line, f"the pattern {glob!r} is refused: {problem}", "See 'Path patterns' in the README")
+            self.fail(line, f"the pattern {glob!r} is refused: {problem}", "See docs/reference/catalogue.md")
         return glob
 
     def _rules(self, mapping: Mapping[str, Any], key: str, check: Callable[[Any, int], str]) -> tuple[PathRule, ...]:

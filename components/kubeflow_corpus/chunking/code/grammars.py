@@ -1,6 +1,6 @@
 """The one door to tree-sitter: which language a path is in, and its syntax tree.
 
-The official grammar wheels are used; the README says why not tree-sitter-languages.
+The official grammar wheels are used; docs/explanation/chunking.md says why not tree-sitter-languages.
 """
 
 from __future__ import annotations
