@@ -69,7 +69,7 @@ class Workplace:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class LocalRun:
     """What a local run left.
 
     Attributes:
@@ -83,7 +83,7 @@ class Result:
     error: str
 
 
-def run_pipeline(pipeline: Any, options: RunOptions, place: Workplace, *, verbose: bool = False) -> Result:
+def run_pipeline(pipeline: Any, options: RunOptions, place: Workplace, *, verbose: bool = False) -> LocalRun:
     """Runs a pipeline, and draws its progress.
 
     Args:
@@ -116,7 +116,7 @@ def run_pipeline(pipeline: Any, options: RunOptions, place: Workplace, *, verbos
             # KFP names the task that failed, or the output that a failed task did not leave, and nothing else: what
             # the task said itself is in the events.
             error = str(raised)
-    return Result(published(place.run), screen, error)
+    return LocalRun(published(place.run), screen, error)
 
 
 @contextlib.contextmanager

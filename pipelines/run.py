@@ -20,7 +20,7 @@ from kubeflow_corpus.sources.catalogue import Catalogue, Source, load_catalogue
 from kubeflow_corpus.sources.named import named_documents
 
 from pipelines.arguments import add_changed_paths_argument
-from pipelines.local import Result, Workplace, run_pipeline, watched_here
+from pipelines.local import LocalRun, Workplace, run_pipeline, watched_here
 from pipelines.placement import Placement
 from pipelines.registry import PIPELINES
 
@@ -175,7 +175,7 @@ def _peak(events: Sequence[Event]) -> str:
     return f"at most {largest.memory_mb} MB in a step ({largest.step})"
 
 
-def _raise_failures(result: Result, place: Workplace) -> None:
+def _raise_failures(result: LocalRun, place: Workplace) -> None:
     found = [failure for published in result.published.values() for failure in failures(published)]
     if not found and not result.error:
         return

@@ -9,7 +9,7 @@ import random
 
 import pytest
 from kubeflow_corpus.chunking.code import grammars
-from kubeflow_corpus.chunking.code.grammars import LIMITS, Limits
+from kubeflow_corpus.chunking.code.grammars import LIMITS, ParseLimits
 from kubeflow_corpus.chunking.manifests.crds import collect_context
 from kubeflow_corpus.tokens import wordpiece_counter
 
@@ -75,15 +75,15 @@ def test_what_a_grammar_cannot_take_is_stopped_and_counted(path: str, unit: str,
 @pytest.mark.parametrize(
     "limits",
     [
-        Limits(nesting=0, chains=9, steps=9_000, steps_per_kb=9, reads=9, seconds=9),
-        Limits(nesting=9, chains=0, steps=9_000, steps_per_kb=9, reads=9, seconds=9),
-        Limits(nesting=9, chains=9, steps=1, steps_per_kb=0, reads=9, seconds=9),
-        Limits(nesting=9, chains=9, steps=9_000, steps_per_kb=9, reads=0, seconds=9),
-        Limits(nesting=9, chains=9, steps=9_000, steps_per_kb=9, reads=9, seconds=-1),
+        ParseLimits(nesting=0, chains=9, steps=9_000, steps_per_kb=9, reads=9, seconds=9),
+        ParseLimits(nesting=9, chains=0, steps=9_000, steps_per_kb=9, reads=9, seconds=9),
+        ParseLimits(nesting=9, chains=9, steps=1, steps_per_kb=0, reads=9, seconds=9),
+        ParseLimits(nesting=9, chains=9, steps=9_000, steps_per_kb=9, reads=0, seconds=9),
+        ParseLimits(nesting=9, chains=9, steps=9_000, steps_per_kb=9, reads=9, seconds=-1),
     ],
     ids=["nesting", "chains", "steps", "reads", "seconds"],
 )
-def test_each_limit_stops_a_parse_and_the_next_file_is_read_from_its_start(limits: Limits) -> None:
+def test_each_limit_stops_a_parse_and_the_next_file_is_read_from_its_start(limits: ParseLimits) -> None:
     text = b"def f(a, b):\n    return f(a / b, *a) | *b\n" * 200
     assert grammars.parse("python", text, limits) is None
     tree = grammars.parse("python", b"x = 1\n")

@@ -10,7 +10,7 @@ import pytest
 from kubeflow_corpus.ingest.options import RunOptions
 
 from pipelines.graph import reported_pipeline
-from pipelines.local import Result, Workplace, run_pipeline
+from pipelines.local import LocalRun, Workplace, run_pipeline
 from pipelines.placement import Placement
 from tests.pipelines.graphs import ending_graph
 from tests.pipelines.test_run import run, write_catalogue, write_site
@@ -26,7 +26,7 @@ def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
         yield server
 
 
-def ended(folder: Path, how: str) -> Result:
+def ended(folder: Path, how: str) -> LocalRun:
     """The pipeline of a cluster, with the task that notifies of a crash, around a graph of one step."""
     pipeline = reported_pipeline("docs", "Docs.", {"docs": ending_graph("docs", how)}, Placement(crash_notice=True))
     return run_pipeline(pipeline, RunOptions(), Workplace.new(folder, "docs"))

@@ -15,7 +15,7 @@ from kubeflow_corpus.sites.base import Site
 from kubeflow_corpus.sources.catalogue import PathRule, Source
 from kubeflow_corpus.sources.checkout import Revision, fetch_documents, resolve_revision
 from kubeflow_corpus.sources.decoding import MAX_BYTES
-from kubeflow_corpus.sources.git.command import Limits
+from kubeflow_corpus.sources.git.command import TransferLimits
 
 from tests.sources.repositories import commit, commit_files, git, make_repository, objects_in
 
@@ -295,7 +295,7 @@ def test_a_repository_that_sends_more_than_the_limit_is_given_up(
     source = _source(folder)
     revision = resolve_revision(source)
     with pytest.raises(SourceRefused, match="sends more than 200000 bytes. Narrow 'include'"):
-        list(fetch_documents(source, revision, tmp_path / "w", Settings(), Limits(transfer_bytes=200_000)))
+        list(fetch_documents(source, revision, tmp_path / "w", Settings(), TransferLimits(transfer_bytes=200_000)))
 
 
 def test_a_remote_that_lacks_one_of_its_objects_costs_that_file_only(tmp_path: Path) -> None:

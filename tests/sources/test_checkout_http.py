@@ -21,7 +21,7 @@ from kubeflow_corpus.settings import Secret, Settings
 from kubeflow_corpus.sites.base import Site
 from kubeflow_corpus.sources.catalogue import Source
 from kubeflow_corpus.sources.checkout import fetch_documents, resolve_revision
-from kubeflow_corpus.sources.git.command import Limits
+from kubeflow_corpus.sources.git.command import TransferLimits
 
 from tests.servers.git_http import GitHttp, serve_git
 from tests.sources.repositories import commit_files, git, make_repository, objects_in
@@ -29,7 +29,7 @@ from tests.sources.repositories import commit_files, git, make_repository, objec
 TOKEN = "ghp_" + "s3cret" * 6
 BASIC = "Basic " + base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
 SITE = Site("hugo", "docs", "https://example.org/")
-QUICK = Limits(seconds=20, stall_seconds=1, attempts=2, retry_seconds=0)
+QUICK = TransferLimits(seconds=20, stall_seconds=1, attempts=2, retry_seconds=0)
 
 
 @pytest.fixture(scope="module")
@@ -140,14 +140,14 @@ def test_only_what_may_pass_is_tried_again(server: GitHttp) -> None:
 def test_a_server_that_never_answers_is_given_up(server: GitHttp) -> None:
     server.hang = True
     with pytest.raises(SourceUnreachable, match="Check the network"):
-        resolve_revision(_source(server), Settings(), Limits(stall_seconds=1, attempts=1))
+        resolve_revision(_source(server), Settings(), TransferLimits(stall_seconds=1, attempts=1))
 
 
 @pytest.mark.slow
 def test_a_command_that_runs_too_long_is_ended(server: GitHttp) -> None:
     server.hang = True
     with pytest.raises(SourceUnreachable, match="took longer than 0.3 seconds"):
-        resolve_revision(_source(server), Settings(), Limits(seconds=0.3))
+        resolve_revision(_source(server), Settings(), TransferLimits(seconds=0.3))
 
 
 def test_nobody_listening_is_unreachable() -> None:

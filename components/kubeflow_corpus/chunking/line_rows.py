@@ -74,7 +74,7 @@ class WordCosts(dict[bytes, int]):
     def cost(self, text: str) -> int:
         """Returns the number of tokens of a text, exactly."""
         data = text.encode("utf-8", "replace")
-        if not _plain(data):
+        if not _is_plain_ascii(data):
             return self._counter.count(text)
         marks = len(data) - len(data.translate(None, _MARKS))
         return marks + sum(map(self.__getitem__, data.translate(_MARKS_TO_SPACES).split()))
@@ -85,9 +85,11 @@ class WordCosts(dict[bytes, int]):
         The whole text is taken apart at once: what is done a line is a subtraction and a sum.
         """
         odd: dict[int, int] = {}
-        if not _plain(data):
+        if not _is_plain_ascii(data):
             rows = data.split(b"\n")
-            odd = {index: self._counter.count(row.decode()) for index, row in enumerate(rows) if not _plain(row)}
+            odd = {
+                index: self._counter.count(row.decode()) for index, row in enumerate(rows) if not _is_plain_ascii(row)
+            }
             data = b"\n".join(b"" if index in odd else row for index, row in enumerate(rows))
         bare = data.translate(None, _MARKS).split(b"\n")
         spaced = data.translate(_MARKS_TO_SPACES).split(b"\n")
@@ -101,7 +103,7 @@ class WordCosts(dict[bytes, int]):
         return costs
 
 
-def _plain(data: bytes) -> bool:
+def _is_plain_ascii(data: bytes) -> bool:
     """Returns whether splitting at white space and marks gives the words that the tokenizer sees."""
     return data.isascii() and len(data.translate(None, _CONTROLS)) == len(data)
 
@@ -132,7 +134,7 @@ class SourceText:
             text = text.encode("utf-8", "replace").decode("utf-8")
         self.lines = [line.replace("\0", "") for line in split_lines(text)]
         self.long = frozenset(
-            index for index, line in enumerate(self.lines) if len(line) * 4 > MAX_LINE_BYTES and _too_long(line)
+            index for index, line in enumerate(self.lines) if len(line) * 4 > MAX_LINE_BYTES and _is_too_long(line)
         )
         for index in self.long:
             self.lines[index] = ""
@@ -173,11 +175,11 @@ class SourceText:
         return is_blank(self.lines[index])
 
 
-def _too_long(line: str) -> bool:
+def _is_too_long(line: str) -> bool:
     return len(line.encode("utf-8", "replace")) > MAX_LINE_BYTES
 
 
-class Rows:
+class LineRows:
     """Builds the rows of one document: headers, the three texts, keys, links, counts."""
 
     def __init__(self, document: Document, budget: Budget, source: SourceText) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubeflow_corpus.chunking.line_rows import Rows, SourceText, pack_lines
+from kubeflow_corpus.chunking.line_rows import LineRows, SourceText, pack_lines
 
 
 def cut_plain_text(source: SourceText, start: int, end: int, room: int) -> list[tuple[int, int]]:
@@ -25,7 +25,9 @@ def cut_plain_text(source: SourceText, start: int, end: int, room: int) -> list[
     return pack_lines(source, bounds, end, room, room)
 
 
-def add_plain_text(rows: Rows, start: int, end: int, section_path: str, anchor: str, language: str, kind: str) -> None:
+def add_plain_text(
+    rows: LineRows, start: int, end: int, section_path: str, anchor: str, language: str, kind: str
+) -> None:
     """Adds the rows of a range of lines that stays plain text.
 
     Args:

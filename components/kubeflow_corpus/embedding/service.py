@@ -35,7 +35,7 @@ class NoAnswer(Exception):
         self.lost = lost
 
 
-class Answer:
+class HttpAnswer:
     """A status and a body.
 
     Attributes:
@@ -67,7 +67,7 @@ class Answer:
         return " ".join(str(text).split())[:_EXCERPT]
 
 
-class Service:
+class HttpService:
     """A model service at a base URL. May be used from many threads.
 
     Args:
@@ -93,11 +93,11 @@ class Service:
         self._environment = self._session.merge_environment_settings(self._url, {}, None, None, None)
         self._environment["stream"] = True
 
-    def get(self, path: str, *, timeout: float, limit: int) -> Answer:
+    def get(self, path: str, *, timeout: float, limit: int) -> HttpAnswer:
         """Sends a GET; see `post`."""
         return self._exchange("GET", path, None, timeout, limit)
 
-    def post(self, path: str, body: bytes, *, timeout: float, limit: int) -> Answer:
+    def post(self, path: str, body: bytes, *, timeout: float, limit: int) -> HttpAnswer:
         """Sends a POST with a JSON body.
 
         Args:
@@ -118,7 +118,7 @@ class Service:
         """Closes the kept connections; a later exchange opens new ones."""
         self._session.close()
 
-    def _exchange(self, method: str, path: str, body: bytes | None, timeout: float, limit: int) -> Answer:
+    def _exchange(self, method: str, path: str, body: bytes | None, timeout: float, limit: int) -> HttpAnswer:
         deadline = time.monotonic() + timeout
         headers = {"Content-Type": "application/json"} if body is not None else {}
         request = requests.Request(method, self._url + path, data=body, headers=headers, auth=self._auth)
@@ -135,7 +135,7 @@ class Service:
             raise NoAnswer(f"no answer within {timeout:.3g} s", lost=False) from error
         except requests.RequestException as error:
             raise NoAnswer(_cause(error), lost=_is_lost(error)) from error
-        return Answer(response.status_code, data, _retry_after(response.headers.get("Retry-After", "")))
+        return HttpAnswer(response.status_code, data, _retry_after(response.headers.get("Retry-After", "")))
 
 
 class _Bearer(AuthBase):

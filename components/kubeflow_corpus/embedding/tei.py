@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from kubeflow_corpus.embedding.batching import BatchLimits, plan_batches, windows
 from kubeflow_corpus.embedding.embedder import check_texts, text_digest
-from kubeflow_corpus.embedding.service import Answer, NoAnswer, Service
+from kubeflow_corpus.embedding.service import HttpAnswer, HttpService, NoAnswer
 from kubeflow_corpus.errors import EmbedderRefused, EmbedderUnavailable, EmbeddingError, InvalidVector
 from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.retry import Backoff
@@ -156,7 +156,7 @@ class TeiClient:
         handshake: Backoff = HANDSHAKE,
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
-        self._service = Service(url, api_key=api_key, connections=MAX_CONNECTIONS)
+        self._service = HttpService(url, api_key=api_key, connections=MAX_CONNECTIONS)
         self._most_permits = permits
         self._work, self._handshake, self._request_seconds = work, handshake, request_seconds
         self._lock = threading.Lock()
@@ -401,7 +401,7 @@ class TeiClient:
         return np.concatenate([self._vectors(part, cut, call) for part, cut in parts])
 
     def _smaller_batches(
-        self, inputs: list[_Input], truncate: bool, answer: Answer, call: _Call
+        self, inputs: list[_Input], truncate: bool, answer: HttpAnswer, call: _Call
     ) -> list[tuple[list[_Input], bool]]:
         """Returns what to send instead of a batch that failed, each with its `truncate`; nothing for a lost cause."""
         if _is_too_long(answer) and not truncate:
@@ -426,7 +426,7 @@ class TeiClient:
 
     def _request(
         self, path: str, body: bytes | None, backoff: Backoff, call: _Call, room: int, inputs: int = 0
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Exchanges until there is an answer that another try would not change."""
         for attempt in count(1):
             if call.given_up.is_set():
@@ -451,7 +451,7 @@ class TeiClient:
             call.given_up.wait(backoff.pause(attempt, retry_after))
         raise AssertionError("unreachable")
 
-    def _exchange(self, path: str, body: bytes | None, call: _Call, room: int, inputs: int) -> Answer:
+    def _exchange(self, path: str, body: bytes | None, call: _Call, room: int, inputs: int) -> HttpAnswer:
         seconds = HANDSHAKE_SECONDS if path == "/info" else self._request_seconds
         if body is None:
             return self._service.get(path, timeout=call.seconds(seconds), limit=room)
@@ -463,7 +463,7 @@ class TeiClient:
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
-    def _checked_vectors(self, answer: Answer, inputs: list[_Input]) -> NDArray[np.float32]:
+    def _checked_vectors(self, answer: HttpAnswer, inputs: list[_Input]) -> NDArray[np.float32]:
         vectors = self._array(answer)
         expected = (len(inputs), self.identity.dimension)
         if vectors.shape != expected:
@@ -471,7 +471,7 @@ class TeiClient:
         self._check_values(vectors, inputs)
         return vectors
 
-    def _array(self, answer: Answer) -> NDArray[np.float32]:
+    def _array(self, answer: HttpAnswer) -> NDArray[np.float32]:
         import numpy as np
 
         try:
@@ -516,7 +516,7 @@ class TeiClient:
             **fields,
         )
 
-    def _refused(self, answer: Answer, inputs: list[_Input]) -> EmbeddingError:
+    def _refused(self, answer: HttpAnswer, inputs: list[_Input]) -> EmbeddingError:
         said = f"{answer.status} {answer.message}".strip()
         url = self._service.shown_url
         if inputs:
@@ -582,12 +582,12 @@ def _batches(inputs: list[_Input], server: ServerInfo) -> Iterator[list[int]]:
     return plan_batches([min(most, size) for size in sizes], server.batch, sizes)
 
 
-def _is_too_long(answer: Answer) -> bool:
+def _is_too_long(answer: HttpAnswer) -> bool:
     """Whether an answer says that an input has more tokens than the model reads (413 in TEI 1.8, 422 in 1.9)."""
     return answer.status in (413, 422) and "tokens" in answer.message
 
 
-def _is_broken(answer: Answer) -> bool:
+def _is_broken(answer: HttpAnswer) -> bool:
     """Whether an answer claims success and is not JSON: cut on its way, or the page of a proxy."""
     return answer.status == 200 and answer.json() is None
 

@@ -52,7 +52,7 @@ def variants(base: Tuning = DEFAULT_TUNING) -> Iterator[Variant]:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AblationRow:
     """One line of the table: a variant's metrics and how they differ from the default."""
 
     variant: Variant
@@ -60,26 +60,26 @@ class Row:
     differences: tuple[Difference, ...]
 
 
-def row(variant: Variant, answers: Sequence[Answer], default: Sequence[Answer]) -> Row:
+def row(variant: Variant, answers: Sequence[Answer], default: Sequence[Answer]) -> AblationRow:
     """Makes one line of the table."""
     means = {name: interval.mean for name, interval in summarize(answers).items()}
-    return Row(variant, means, compare(answers, default))
+    return AblationRow(variant, means, compare(answers, default))
 
 
 def heading(answers: Sequence[Answer]) -> str:
     """Returns the first two lines of the table, in Markdown."""
-    names = ["setting", "value", *_shown(summarize(answers))]
+    names = ["setting", "value", *_chosen_metrics(summarize(answers))]
     return f"| {' | '.join(names)} |\n| {' | '.join('---' for _ in names)} |"
 
 
-def cells(line: Row) -> str:
+def cells(line: AblationRow) -> str:
     """Returns one line of the table; a difference whose interval touches 0 is in parentheses."""
     changes = {change.metric: change for change in line.differences}
-    figures = [_cell(line.metrics[name], changes.get(name)) for name in _shown(line.metrics)]
+    figures = [_cell(line.metrics[name], changes.get(name)) for name in _chosen_metrics(line.metrics)]
     return f"| {' | '.join([line.variant.group, line.variant.name, *figures])} |"
 
 
-def _shown(metrics: Iterable[str]) -> list[str]:
+def _chosen_metrics(metrics: Iterable[str]) -> list[str]:
     return [name for name in SHOWN if name in set(metrics)]
 
 

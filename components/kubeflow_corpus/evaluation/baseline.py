@@ -129,15 +129,19 @@ def gate(
     failures = [
         f"{name} is {summary[name].mean:.3f}, the {'most' if name in LOWER_IS_BETTER else 'floor'} is {bound:.3f}"
         for name, bound in (floors or {}).items()
-        if name in summary and _beyond(name, summary[name].mean, bound)
+        if name in summary and _is_worse_than(name, summary[name].mean, bound)
     ]
     if baseline is not None:
         new = {answer.question.id: score(answer) for answer in answers}
-        failures += [_loss(change) for change in compare_scores(new, baseline.scores) if _lost(change) > tolerance]
+        failures += [
+            _describe_loss(change)
+            for change in compare_scores(new, baseline.scores)
+            if _size_of_loss(change) > tolerance
+        ]
     return GateReport(not failures, tuple(failures), {name: interval.mean for name, interval in summary.items()})
 
 
-def _beyond(name: str, mean: float, bound: float) -> bool:
+def _is_worse_than(name: str, mean: float, bound: float) -> bool:
     return mean > bound if name in LOWER_IS_BETTER else mean < bound
 
 
@@ -154,13 +158,13 @@ def check_floors(floors: Mapping[str, float]) -> None:
             )
 
 
-def _lost(change: Difference) -> float:
+def _size_of_loss(change: Difference) -> float:
     if change.metric not in GATED:
         return 0.0
     return change.delta.mean if change.metric in LOWER_IS_BETTER else -change.delta.mean
 
 
-def _loss(change: Difference) -> str:
+def _describe_loss(change: Difference) -> str:
     return (
         f"{change.metric} changed by {change.delta.mean:+.3f} [{change.delta.low:+.3f}, {change.delta.high:+.3f}] "
         f"against the baseline: {change.better} questions better, {change.worse} worse"

@@ -181,13 +181,15 @@ def _source_result(folder: Path) -> SourceResult:
         fingerprint=fingerprint(state),
         cursor=state.cursor,
         chunks=folder / ROWS_FILE,
-        removed_documents=state.removed if whole_or_threads else _missing(state.source, state.named or (), folder),
+        removed_documents=state.removed
+        if whole_or_threads
+        else _documents_without_rows(state.source, state.named or (), folder),
         skipped=dict(Counter(state.skipped) + Counter(state.left_out)),
         counts=state.figures,
     )
 
 
-def _missing(source: str, named: Sequence[str], folder: Path) -> tuple[str, ...]:
+def _documents_without_rows(source: str, named: Sequence[str], folder: Path) -> tuple[str, ...]:
     """Returns the documents that were asked for and have no row: a whole run would remove what is stored of them."""
     found = {chunk.document_id for chunk in read_chunks(folder / ROWS_FILE)}
     return tuple(key for key in (f"{source}:{path}" for path in named) if key not in found)

@@ -20,7 +20,7 @@ from kubeflow_corpus.errors import EmbedderRefused, EmbedderUnavailable
 from kubeflow_corpus.settings import Secret, Settings
 
 if TYPE_CHECKING:
-    from kubeflow_corpus.embedding.service import Answer, Service
+    from kubeflow_corpus.embedding.service import HttpAnswer, HttpService
 
 # A reranker reads a few hundred tokens of a text; the rest of a long one is not sent.
 MAX_CHARACTERS: Final = 4_000
@@ -60,7 +60,7 @@ class Reranker:
         self._api_key = api_key
         self._clock = clock
         self._lock = threading.Lock()
-        self._service: Service | None = None
+        self._service: HttpService | None = None
         self._failure: tuple[float, EmbedderUnavailable] | None = None
 
     @classmethod
@@ -134,7 +134,7 @@ class Reranker:
             scores += self._check_scores(answer.json(), len(batch))
         return scores
 
-    def _exchange(self, query: str, batch: list[str], deadline: float) -> Answer:
+    def _exchange(self, query: str, batch: list[str], deadline: float) -> HttpAnswer:
         from kubeflow_corpus.embedding.service import NoAnswer
 
         data = {"query": query, "texts": batch, "truncate": True, "raw_scores": False, "return_text": False}
@@ -150,12 +150,12 @@ class Reranker:
                     raise
         raise AssertionError("unreachable")
 
-    def _connection(self) -> Service:
-        from kubeflow_corpus.embedding.service import Service
+    def _connection(self) -> HttpService:
+        from kubeflow_corpus.embedding.service import HttpService
 
         with self._lock:
             if self._service is None:
-                self._service = Service(self._url, api_key=self._api_key, connections=_CONNECTIONS)
+                self._service = HttpService(self._url, api_key=self._api_key, connections=_CONNECTIONS)
             return self._service
 
     def _check_scores(self, answer: Any, texts: int) -> list[float]:
@@ -186,7 +186,7 @@ class Reranker:
         self._failure = (self._clock() + FAILURE_SECONDS, error)
         return error
 
-    def _refused(self, answer: Answer) -> EmbedderUnavailable | EmbedderRefused:
+    def _refused(self, answer: HttpAnswer) -> EmbedderUnavailable | EmbedderRefused:
         outcome = f"answered {answer.status} {answer.message}".strip()
         if answer.status in _BUSY:
             return self._unavailable(outcome)

@@ -7,10 +7,10 @@ from typing import Final
 from kubeflow_corpus.sites.base import SiteGenerator
 
 
-class Repository(SiteGenerator):
+class PlainFiles(SiteGenerator):
     """Files without a site."""
 
     name = ""
 
 
-GENERATOR: Final = Repository()
+GENERATOR: Final = PlainFiles()

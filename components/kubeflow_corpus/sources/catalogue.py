@@ -183,7 +183,7 @@ def load_catalogue(path: str | Path = "") -> Catalogue:
         CatalogueError: The file cannot be read or says something wrong; it names file and line.
     """
     file = Path(path) if str(path) else PACKAGED
-    return _Reader(file).catalogue()
+    return _CatalogueReader(file).catalogue()
 
 
 def is_loopback(host: str) -> bool:
@@ -251,7 +251,7 @@ def _first_match(rules: tuple[PathRule, ...], path: str) -> tuple[str, ...]:
     return next((rule.values for rule in rules if compile_glob(rule.glob).fullmatch(path)), ())
 
 
-class _Reader(YamlFile):
+class _CatalogueReader(YamlFile):
     """Reads one catalogue."""
 
     def catalogue(self) -> Catalogue:

@@ -34,8 +34,8 @@ from kubeflow_corpus.sites.registry import generator_named
 from kubeflow_corpus.sources.catalogue import Source, refused_ref, refused_url
 from kubeflow_corpus.sources.decoding import MAX_BYTES, decode, unsafe_path
 from kubeflow_corpus.sources.folder import FolderTree, digest, fingerprint
-from kubeflow_corpus.sources.git.command import DEFAULT_LIMITS, Access, Git, Limits, authorization
-from kubeflow_corpus.sources.git.repository import Repository, make_bare, marked_generated
+from kubeflow_corpus.sources.git.command import DEFAULT_LIMITS, Access, Git, TransferLimits, authorization
+from kubeflow_corpus.sources.git.repository import GitRepository, make_bare, marked_generated
 from kubeflow_corpus.sources.trees import Content, Entry, Tree
 
 _T = TypeVar("_T")
@@ -62,7 +62,9 @@ class Revision:
     committed_at: str = ""
 
 
-def resolve_revision(source: Source, settings: Settings | None = None, limits: Limits = DEFAULT_LIMITS) -> Revision:
+def resolve_revision(
+    source: Source, settings: Settings | None = None, limits: TransferLimits = DEFAULT_LIMITS
+) -> Revision:
     """Finds the commit that a source's ref means now.
 
     Args:
@@ -90,7 +92,7 @@ def fetch_documents(
     revision: Revision,
     workdir: Path,
     settings: Settings | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: TransferLimits = DEFAULT_LIMITS,
     named: Collection[str] | None = None,
 ) -> Iterator[Document | Skip]:
     """Streams the files of a source at a revision.
@@ -241,13 +243,13 @@ def _document(
 
 @contextmanager
 def _opened(
-    source: Source, revision: Revision, workdir: Path, settings: Settings | None, limits: Limits
+    source: Source, revision: Revision, workdir: Path, settings: Settings | None, limits: TransferLimits
 ) -> Iterator[Tree]:
     folder = workdir / f"{source.name}.git"
-    repositories: list[Repository] = []
+    repositories: list[GitRepository] = []
 
     def open_tree(access: Access) -> Tree:
-        repositories.append(Repository(folder, access, limits))
+        repositories.append(GitRepository(folder, access, limits))
         return repositories[-1].tree(revision.commit, source.ref)
 
     try:
@@ -260,8 +262,8 @@ def _opened(
             repository.remove()
 
 
-def _resolve(source: Source, access: Access, workdir: Path, limits: Limits) -> Revision:
-    repository = Repository(workdir / "resolve.git", access, limits)
+def _resolve(source: Source, access: Access, workdir: Path, limits: TransferLimits) -> Revision:
+    repository = GitRepository(workdir / "resolve.git", access, limits)
     full = _FULL_COMMIT.fullmatch(source.ref)
     commit, known = (source.ref, ()) if full else repository.commit_of(source.ref)
     if not commit and _SHORT_COMMIT.fullmatch(source.ref):
@@ -322,7 +324,7 @@ def _is_plain_folder(source: Source) -> bool:
     return not ((path / ".git").exists() or bare)
 
 
-def _folder_tree(source: Source, scratch: Path, limits: Limits) -> FolderTree:
+def _folder_tree(source: Source, scratch: Path, limits: TransferLimits) -> FolderTree:
     def attributes(files: dict[str, bytes], paths: Iterable[str]) -> set[str]:
         if not files:
             return set()
@@ -335,7 +337,7 @@ def _folder_tree(source: Source, scratch: Path, limits: Limits) -> FolderTree:
     return FolderTree(source.name, Path(source.url), attributes)
 
 
-def _folder_revision(source: Source, workdir: Path, limits: Limits) -> Revision:
+def _folder_revision(source: Source, workdir: Path, limits: TransferLimits) -> Revision:
     if source.ref != "HEAD" and not _FULL_COMMIT.fullmatch(source.ref):
         raise UnknownRef(
             f"{source.name}: {source.url} is a plain folder and has no ref {source.ref!r}",

@@ -93,12 +93,12 @@ class _VocabularyFile(YamlFile):
             before = merged.get(name, Product(name))
             merged[name] = Product(
                 name,
-                asked=(*before.asked, *self._asked(mapping)),
+                asked=(*before.asked, *self._question_patterns(mapping)),
                 listed=(*before.listed, *self._list(mapping, "listed")),
             )
         return tuple(merged.values())
 
-    def _asked(self, mapping: Mapping[str, Any]) -> tuple[str, ...]:
+    def _question_patterns(self, mapping: Mapping[str, Any]) -> tuple[str, ...]:
         patterns = self._list(mapping, "asked")
         for index, pattern in enumerate(patterns):
             if re.search(r"[A-Z]", re.sub(r"\\.", "", pattern)):

@@ -27,9 +27,9 @@ from kubeflow_corpus.retry import until_empty
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.compare import Comparison, check_guard, compare
 from kubeflow_corpus.store.context import (
-    Resolution,
     RunContext,
     SourceResult,
+    VersionChoice,
     failed_sources,
     resolve,
     skips_by_reason,
@@ -152,7 +152,7 @@ def apply_plan(
         raise
 
 
-def _resolve_again(client: MilvusClient, plan: Plan, versions: list[Version]) -> Resolution:
+def _resolve_again(client: MilvusClient, plan: Plan, versions: list[Version]) -> VersionChoice:
     """Decides again, under the lease: another writer may have published since the plan was made."""
     resolution = resolve(client, plan.spec, plan.recipe, versions, plan.mode)
     if resolution.mode != plan.mode or resolution.live_name != plan.live:
@@ -164,7 +164,9 @@ def _resolve_again(client: MilvusClient, plan: Plan, versions: list[Version]) ->
     return resolution
 
 
-def _open_target(client: MilvusClient, plan: Plan, resolution: Resolution, lease: Lease, dense_index: str) -> Version:
+def _open_target(
+    client: MilvusClient, plan: Plan, resolution: VersionChoice, lease: Lease, dense_index: str
+) -> Version:
     """Returns the version to write, created if there is none, and under the lease."""
     target, backend = resolution.target, detect_backend(client)
     if target is None:

@@ -84,7 +84,7 @@ class FailedSource(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
+class VersionChoice:
     """Which kind of run it is, and between which versions.
 
     Attributes:
@@ -128,7 +128,7 @@ class RunContext:
     served: str
     recipe: Recipe
     results: tuple[SourceResult, ...]
-    resolution: Resolution = Resolution("incremental")
+    resolution: VersionChoice = VersionChoice("incremental")
     counter: TokenCounter | None = None
     catalogue_sources: Collection[str] | None = None
     allow_deletions: Collection[str] = ()
@@ -161,7 +161,7 @@ class RunContext:
 
 def resolve(
     client: MilvusClient, spec: CollectionSpec, recipe: Recipe, versions: Sequence[Version], asked: Mode
-) -> Resolution:
+) -> VersionChoice:
     """Decides on the kind of run: one that was asked to be incremental becomes a rebuild where it must.
 
     Args:
@@ -179,14 +179,14 @@ def resolve(
         if asked == "rebuild":
             reasons = ("asked for", *reasons)
         if not reasons:
-            return Resolution("incremental", (), live, live)
+            return VersionChoice("incremental", (), live, live)
     newest = live.number if live else 0
     candidates = [
         version
         for version in versions
         if not version.published and version.number > newest and not recipe_differences(version, recipe, properties)
     ]
-    return Resolution("rebuild", reasons, live, candidates[-1] if candidates else None)
+    return VersionChoice("rebuild", reasons, live, candidates[-1] if candidates else None)
 
 
 def recipe_differences(version: Version, recipe: Recipe, properties: Mapping[str, str]) -> tuple[str, ...]:

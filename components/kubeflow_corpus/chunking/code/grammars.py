@@ -82,7 +82,7 @@ def has_grammar(language: str) -> bool:
     return language in _GRAMMARS
 
 
-def parse(language: str, data: bytes, limits: Limits | None = None) -> Tree | None:
+def parse(language: str, data: bytes, limits: ParseLimits | None = None) -> Tree | None:
     """Parses a file. What does not parse becomes ERROR nodes.
 
     Args:
@@ -117,7 +117,7 @@ def text_of(node: Node | None, data: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ParseLimits:
     """What one parse may take. Recovery from errors is worse than linear in time and memory, and cannot be turned off.
 
     Attributes:
@@ -138,7 +138,7 @@ class Limits:
 
 
 # Of 4,900 real files, generated ones included, none has more than 272 open brackets, 21 steps a KB or 3.1 readings.
-LIMITS: Final = Limits(nesting=500, chains=300, steps=1_000, steps_per_kb=60, reads=50, seconds=3.0)
+LIMITS: Final = ParseLimits(nesting=500, chains=300, steps=1_000, steps_per_kb=60, reads=50, seconds=3.0)
 # Bytes for one reading; small, for rereading shows only where a reading ends.
 _READ: Final = 1_024
 # A look at the clock costs as much as the work between two reports.
@@ -152,7 +152,7 @@ _CHAINS: Final = {"python": re.compile(rb"[/%&|^]\s*\*")}
 class _Work:
     """Reads a file for one parse, and stops it when it has done its work."""
 
-    def __init__(self, data: bytes, limits: Limits) -> None:
+    def __init__(self, data: bytes, limits: ParseLimits) -> None:
         self._data = data
         self._limits = limits
         self._steps = limits.steps + limits.steps_per_kb * len(data) // 1_000

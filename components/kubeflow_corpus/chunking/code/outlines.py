@@ -72,7 +72,7 @@ def read_symbols(language: str, root: Node, path: str, source: SourceText) -> li
     symbols = _walk(root, "", declare, source)
     if root.has_error:
         symbols = _repaired(symbols, _RESYNC.get(language), source)
-    return _one_a_line(symbols)
+    return _merge_shared_lines(symbols)
 
 
 def _walk(block: Node, owner: str, declare: Declare, source: SourceText) -> list[Symbol]:
@@ -90,7 +90,7 @@ def _walk(block: Node, owner: str, declare: Declare, source: SourceText) -> list
             elif pending is not None and start == pending.end:
                 pending.end = end
             else:
-                items.extend(_alone(pending, source))
+                items.extend(_standalone_comment(pending, source))
                 pending = Symbol("", COMMENT, start, end, start, end)
             continue
         if not child.is_named and child.type not in _BARE:
@@ -102,14 +102,14 @@ def _walk(block: Node, owner: str, declare: Declare, source: SourceText) -> list
             if pending.end == found[0].start:
                 found[0].start = pending.start
             else:
-                items.extend(_alone(pending, source))
+                items.extend(_standalone_comment(pending, source))
             pending = None
         items.extend(found)
-    items.extend(_alone(pending, source))
+    items.extend(_standalone_comment(pending, source))
     return items
 
 
-def _alone(pending: Symbol | None, source: SourceText) -> Iterator[Symbol]:
+def _standalone_comment(pending: Symbol | None, source: SourceText) -> Iterator[Symbol]:
     if pending is not None:
         marked = _MARKER.search("\n".join(source.lines[pending.start : pending.end])) is not None
         yield replace(pending, name="markers" if marked else "", kind=MARKERS if marked else COMMENT)
@@ -444,7 +444,9 @@ def read_members(symbol: Symbol, language: str, path: str, source: SourceText) -
         return []
     declare = _DECLARATIONS[language](generated.stem(path), language, source.data)
     found = _walk(body, symbol.name, declare, source)
-    return [member for member in _one_a_line(found) if symbol.start <= member.start and member.start >= symbol.body]
+    return [
+        member for member in _merge_shared_lines(found) if symbol.start <= member.start and member.start >= symbol.body
+    ]
 
 
 def _class_body(node: Node, depth: int = 3) -> Node | None:
@@ -509,7 +511,7 @@ def _resynced(match: re.Match[str], row: int, end: int, source: SourceText) -> S
     return Symbol(name, kind, start, end, row, row + 1)
 
 
-def _one_a_line(symbols: list[Symbol]) -> list[Symbol]:
+def _merge_shared_lines(symbols: list[Symbol]) -> list[Symbol]:
     """Returns the symbols with strictly ascending starts: what begins on a line that is taken joins the item there."""
     result: list[Symbol] = []
     for symbol in sorted(symbols, key=lambda symbol: symbol.start):

@@ -18,7 +18,7 @@ from kubeflow_corpus.chunking.code import exclusions as generated
 from kubeflow_corpus.chunking.code import grammars, outlines, proto
 from kubeflow_corpus.chunking.code.outlines import CODE, COMMENT, MARKERS, MODULE, STAGE, Symbol
 from kubeflow_corpus.chunking.compose import HEADER_SHARE, Budget
-from kubeflow_corpus.chunking.line_rows import Rows, SourceText, pack_lines
+from kubeflow_corpus.chunking.line_rows import LineRows, SourceText, pack_lines
 from kubeflow_corpus.chunking.plain_text import add_plain_text, cut_plain_text
 from kubeflow_corpus.records import Chunked, Document, FieldValue, Skip
 
@@ -73,7 +73,7 @@ def chunk(document: Document, budget: Budget) -> Chunked:
     if skip is not None:
         return Chunked(skipped=skip)
     source = SourceText(document.text, budget.counter)
-    rows = Rows(document, budget, source)
+    rows = LineRows(document, budget, source)
     language = grammars.language_of(document.path)
     start = generated.licence_lines(source.lines)
     rows.remove("licence_header", 0, start)
@@ -104,7 +104,7 @@ def _skipped(document: Document) -> Skip | None:
     return skip(reason) if reason else None
 
 
-def _outline(language: str, path: str, source: SourceText, rows: Rows) -> list[Symbol]:
+def _outline(language: str, path: str, source: SourceText, rows: LineRows) -> list[Symbol]:
     if language == "proto":
         return proto.read_symbols(source)
     if not grammars.has_grammar(language):
@@ -157,7 +157,7 @@ def _joined(symbols: list[Symbol], source: SourceText, budget: Budget) -> list[S
 class _Chunker:
     """Emits the rows of the regions of one file."""
 
-    def __init__(self, rows: Rows, language: str) -> None:
+    def __init__(self, rows: LineRows, language: str) -> None:
         self._rows = rows
         self._source = rows.source
         self._language = language
@@ -200,7 +200,7 @@ class _Chunker:
     def _emit_one(self, region: _Region, depth: int) -> None:
         symbol = region.symbol
         span = (region.start, region.end)
-        room = self._rows.room(_shown(symbol.name))
+        room = self._rows.room(_shorten_names(symbol.name))
         if self._source.cost(*span) > room:
             self._emit_large(region, room, depth)
         elif text := self._source.text(*span):
@@ -254,7 +254,7 @@ class _Chunker:
     def _emit_class(self, region: _Region, inner: list[Symbol], room: int, depth: int) -> None:
         symbol = region.symbol
         nested = _regions(inner, inner[0].start, region.end, self._source, self._rows.budget)
-        nested = [replace(item, symbol=self._owned(item.symbol, symbol)) for item in nested]
+        nested = [replace(item, symbol=self._with_owner(item.symbol, symbol)) for item in nested]
         first = next((item for item in nested if item.symbol.kind in ("method", "class", "function")), None)
         if first is None:
             self._split(region, room)
@@ -277,7 +277,7 @@ class _Chunker:
         self.emit(own, depth + 1)
 
     @staticmethod
-    def _owned(member: Symbol, owner: Symbol) -> Symbol:
+    def _with_owner(member: Symbol, owner: Symbol) -> Symbol:
         """Returns a member that can be named: loose statements of a class body are called like the class."""
         return member if member.name else replace(member, name=owner.name)
 
@@ -350,10 +350,10 @@ class _Chunker:
             "api_version": "",
             "resource_name": "",
         }
-        self._rows.add(unit_id, _shown(name), content, span, fields, cost=cost)
+        self._rows.add(unit_id, _shorten_names(name), content, span, fields, cost=cost)
 
 
-def _shown(names: str) -> str:
+def _shorten_names(names: str) -> str:
     """Returns as many of the names as a header shows."""
     if len(names) <= _NAMES_IN_HEADER:
         return names

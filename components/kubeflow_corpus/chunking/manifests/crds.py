@@ -20,7 +20,7 @@ from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Final
 
-from kubeflow_corpus.chunking.line_rows import Rows
+from kubeflow_corpus.chunking.line_rows import LineRows
 from kubeflow_corpus.chunking.manifests.go_types import GoStruct, GoTypes, add_go_file, value_of
 from kubeflow_corpus.chunking.manifests.yaml_tree import YamlNode, flow, split_documents
 from kubeflow_corpus.custom_resources import CRD_KIND
@@ -232,7 +232,7 @@ class FieldLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class CrdVersion:
     """One version of a CRD: its name, where it starts, its schema, whether it is served and stored."""
 
     name: str
@@ -476,22 +476,22 @@ def _texts(node: YamlNode | None) -> frozenset[str]:
 # --- Rows ---
 
 
-def read_versions(crd: YamlNode) -> list[Version]:
+def read_versions(crd: YamlNode) -> list[CrdVersion]:
     """Returns the versions of a CRD, in the order of the document; lines count from its first line."""
     listed = crd.get("spec", "versions")
-    found: list[Version] = []
+    found: list[CrdVersion] = []
     for node in listed.items if listed is not None else ():
         schema = node.get("schema", "openAPIV3Schema") or crd.get("spec", "validation", "openAPIV3Schema")
-        found.append(Version(node.scalar("name"), node.line, schema, node))
+        found.append(CrdVersion(node.scalar("name"), node.line, schema, node))
     if not found:
         spec = crd.get("spec") or crd
         found.append(
-            Version(crd.scalar("spec", "version"), spec.line, crd.get("spec", "validation", "openAPIV3Schema"), spec)
+            CrdVersion(crd.scalar("spec", "version"), spec.line, crd.get("spec", "validation", "openAPIV3Schema"), spec)
         )
     return found
 
 
-def add_crd(rows: Rows, crd: YamlNode, start: int, end: int, context: CodeContext) -> bool:
+def add_crd(rows: LineRows, crd: YamlNode, start: int, end: int, context: CodeContext) -> bool:
     """Adds the rows of one CRD.
 
     Args:
@@ -531,7 +531,7 @@ def add_crd(rows: Rows, crd: YamlNode, start: int, end: int, context: CodeContex
 class _CrdRows:
     """Emits the rows of one CRD so that their spans partition its lines."""
 
-    def __init__(self, rows: Rows, start: int, end: int, go: GoTypes | None, own_fields: Collection[str]) -> None:
+    def __init__(self, rows: LineRows, start: int, end: int, go: GoTypes | None, own_fields: Collection[str]) -> None:
         self._rows = rows
         self._start = start
         self._end = end
@@ -539,7 +539,7 @@ class _CrdRows:
         self._own_fields = own_fields
         self._costs = rows.costs
 
-    def add(self, kind: str, group: str, name: str, listed: list[Version], kept: Mapping[str, list[str]]) -> None:
+    def add(self, kind: str, group: str, name: str, listed: list[CrdVersion], kept: Mapping[str, list[str]]) -> None:
         # Versions stand behind one another in every CRD; one that does not gets no lines of its own.
         starts = [self._start + version.line for version in listed]
         ordered = all(first < second for first, second in zip(starts, starts[1:], strict=False))
@@ -573,7 +573,7 @@ class _CrdRows:
         self,
         unit_id: str,
         fields: Mapping[str, FieldValue],
-        listed: list[Version],
+        listed: list[CrdVersion],
         places: list[str],
         span: tuple[int, int],
     ) -> None:
@@ -595,7 +595,7 @@ class _CrdRows:
         section = f"{CRD_KIND} {fields['resource_name']}"
         self._rows.add(unit_id, section, content, span, {**fields, "kind": CRD_KIND}, view=DEFINITION)
 
-    def _version(self, unit_id: str, fields: dict[str, FieldValue], version: Version, span: tuple[int, int]) -> None:
+    def _version(self, unit_id: str, fields: dict[str, FieldValue], version: CrdVersion, span: tuple[int, int]) -> None:
         section = f"{fields['kind']} {fields['api_version']}"
         root = self._go.root(str(fields["kind"]), version.name) if self._go is not None else None
         lines: list[FieldLine] = []
@@ -614,7 +614,7 @@ class _CrdRows:
             self._go_views(unit_id, section, fields, root, span)
 
     def _header(
-        self, fields: Mapping[str, FieldValue], version: Version, lines: list[FieldLine], root: GoStruct | None
+        self, fields: Mapping[str, FieldValue], version: CrdVersion, lines: list[FieldLine], root: GoStruct | None
     ) -> str:
         schema = version.schema
         text = " ".join(schema.scalar("description").split()) if schema is not None else ""

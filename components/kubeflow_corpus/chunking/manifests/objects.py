@@ -13,7 +13,7 @@ from typing import Final
 
 from kubeflow_corpus.chunking.code import exclusions as generated
 from kubeflow_corpus.chunking.compose import HEADER_SHARE, Budget
-from kubeflow_corpus.chunking.line_rows import Rows, SourceText, pack_lines
+from kubeflow_corpus.chunking.line_rows import LineRows, SourceText, pack_lines
 from kubeflow_corpus.chunking.manifests import crds, yaml_tree
 from kubeflow_corpus.chunking.manifests.crds import CodeContext
 from kubeflow_corpus.chunking.manifests.yaml_tree import YamlNode, YamlRejected
@@ -56,7 +56,7 @@ def chunk(document: Document, budget: Budget, context: CodeContext | None = None
     if reason:
         return Chunked(skipped=_skip(document, reason))
     source = SourceText(document.text, budget.counter)
-    rows = Rows(document, budget, source)
+    rows = LineRows(document, budget, source)
     licence = generated.licence_lines(source.lines)
     rows.remove("licence_header", 0, licence)
     for index, (start, end) in enumerate(yaml_tree.split_documents(source.lines[licence:])):
@@ -83,7 +83,7 @@ def _excluded(document: Document) -> str:
 class _Objects:
     """Adds the objects of one YAML document."""
 
-    def __init__(self, rows: Rows, context: CodeContext) -> None:
+    def __init__(self, rows: LineRows, context: CodeContext) -> None:
         self._rows = rows
         self._source = rows.source
         self._context = context

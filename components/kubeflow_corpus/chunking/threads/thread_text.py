@@ -171,7 +171,7 @@ def read_thread(text: str, vocabulary: Vocabulary) -> Thread:
     """
     try:
         data = json.loads(text)
-        number, title = int(data["number"]), _plain(data["title"]).replace("\n", " ").strip()
+        number, title = int(data["number"]), _normalise(data["title"]).replace("\n", " ").strip()
         lines = [title or f"Issue {number}"]
         problem = _render(data, lines)
         comments = [_render(comment, lines) for comment in data["comments"]]
@@ -207,13 +207,13 @@ def _render(data: dict[str, Any], lines: list[str]) -> Post:
     )
     what = f"Comment {identifier}" if identifier else "Description"
     lines.append(f"{what} by {post.author or 'somebody'} ({post.association}) on {post.created_at[:10]}")
-    body = _plain(data["body"])
+    body = _normalise(data["body"])
     lines.extend(body.split("\n") if body.strip() else [])
     post.last_line = len(lines)
     return post
 
 
-def _plain(text: str) -> str:
+def _normalise(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text.encode("utf-8", "replace").decode("utf-8").translate(_CONTROL)
 
@@ -371,8 +371,8 @@ class _Cleaner:
         if sum(len(line.text) + 1 for line in lines) <= POST_LENGTH:
             return [part for line in lines for part in _split(line)]
         parts = [part for line in lines for part in _split(line)]
-        head = _within(parts, POST_LENGTH * 3 // 4)
-        tail = _within(parts[head:][::-1], POST_LENGTH // 4)
+        head = _count_within(parts, POST_LENGTH * 3 // 4)
+        tail = _count_within(parts[head:][::-1], POST_LENGTH // 4)
         cut = parts[head : len(parts) - tail]
         if not cut:
             return parts
@@ -484,7 +484,7 @@ def _split(line: Line) -> Iterator[Line]:
     yield Line(line.number, text[start:], line.code)
 
 
-def _within(lines: Sequence[Line], limit: int) -> int:
+def _count_within(lines: Sequence[Line], limit: int) -> int:
     """Returns how many of the first lines have at most a number of characters."""
     used = 0
     for count, line in enumerate(lines):

@@ -2,7 +2,7 @@
 
 The environment is built from nothing: no system, user or inherited configuration, no hooks, no credential helper and no
 prompt, no maintenance, and only the transport that the source needs. Nothing is ever checked out, so no smudge filter,
-no submodule and no symbolic link comes into play. Commands end within `Limits`, with all their children.
+no submodule and no symbolic link comes into play. Commands end within `TransferLimits`, with all their children.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kubeflow_corpus.settings import Secret
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TransferLimits:
     """What a source may cost.
 
     Attributes:
@@ -52,7 +52,7 @@ class Limits:
     retry_seconds: float = 2.0
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = TransferLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class Git:
         access: The remote; None where no command talks to one.
     """
 
-    def __init__(self, folder: Path, limits: Limits, access: Access | None = None) -> None:
+    def __init__(self, folder: Path, limits: TransferLimits, access: Access | None = None) -> None:
         self._folder = folder
         self._limits = limits
         self._access = access
@@ -205,7 +205,7 @@ class Git:
         Raises:
             GitFailed: Its exit code is not 0.
             SourceUnreachable: It took too long.
-            SourceRefused: It sent more bytes than `Limits` allows.
+            SourceRefused: It sent more bytes than `TransferLimits` allows.
             SourceError: git is not installed.
         """
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as given:
@@ -345,7 +345,7 @@ def explain(failure: GitFailed, access: Access) -> SourceError:
         failure: The failed command.
         access: The remote that it talked to.
     """
-    said = _said(failure.text, access)
+    said = _error_line(failure.text, access)
     for pattern, kind, what, remedy in _CAUSES:
         if re.search(pattern, failure.text, re.IGNORECASE):
             # GitHub asks anonymous callers for a password if there is no such repository.
@@ -381,7 +381,7 @@ _CONFIG: Final[Mapping[str, str]] = {
 }
 
 
-def _remote_config(access: Access, limits: Limits) -> dict[str, str]:
+def _remote_config(access: Access, limits: TransferLimits) -> dict[str, str]:
     config = {
         "remote.origin.url": access.url,
         "http.lowSpeedLimit": "1000",
@@ -456,7 +456,7 @@ def unadvertised(text: str) -> bool:
     )
 
 
-def _said(text: str, access: Access) -> str:
+def _error_line(text: str, access: Access) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
     line = (fatal or lines or ["git said nothing"])[0]

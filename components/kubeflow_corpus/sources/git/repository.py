@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from kubeflow_corpus.errors import SourceError, SourceRefused, UnknownRef
-from kubeflow_corpus.sources.git.command import Access, Git, GitFailed, Limits, explain, unadvertised
+from kubeflow_corpus.sources.git.command import Access, Git, GitFailed, TransferLimits, explain, unadvertised
 from kubeflow_corpus.sources.trees import MAX_ENTRIES, Content, Entry
 
 _EVERYTHING: Final = ("+refs/heads/*:refs/fetched/heads/*", "+refs/tags/*:refs/fetched/tags/*")
@@ -31,7 +31,7 @@ _LACKING: Final = re.compile(r"not our ref ([0-9a-f]{40,64})")
 _ATTRIBUTE: Final = "linguist-generated"
 
 
-class Repository:
+class GitRepository:
     """A bare repository of our own, filled from one remote.
 
     Args:
@@ -40,7 +40,7 @@ class Repository:
         limits: What it may cost.
     """
 
-    def __init__(self, folder: Path, access: Access, limits: Limits) -> None:
+    def __init__(self, folder: Path, access: Access, limits: TransferLimits) -> None:
         self._folder = folder
         self._access = access
         self._git = Git(folder, limits, access)
@@ -101,7 +101,7 @@ class Repository:
                 if not unadvertised(failure.text):
                     raise explain(failure, self._access) from failure
             self._forget_remote()
-            if self._holds(commit):
+            if self._has_commit(commit):
                 return True
         return False
 
@@ -129,7 +129,7 @@ class Repository:
         self._require(commit, ref, "blob:none")
         return GitTree(self, commit, ref)
 
-    def bring(self, commit: str, ref: str, oids: list[str]) -> None:
+    def fetch_objects(self, commit: str, ref: str, oids: list[str]) -> None:
         """Brings the contents that are not there yet, in one request.
 
         A remote that lacks a few of its own objects is asked for the others; those stay missing.
@@ -215,10 +215,10 @@ class Repository:
         with self._explained():
             return self._git.list_remote(*patterns)
 
-    def _explained(self) -> _Explained:
-        return _Explained(self._access)
+    def _explained(self) -> _ErrorsForPeople:
+        return _ErrorsForPeople(self._access)
 
-    def _holds(self, commit: str) -> bool:
+    def _has_commit(self, commit: str) -> bool:
         return any(size is not None for _, size in self.sizes([commit]))
 
     def _make(self, object_format: str) -> None:
@@ -233,9 +233,9 @@ class Repository:
 
 
 class GitTree:
-    """The files of one commit; see `Repository`."""
+    """The files of one commit; see `GitRepository`."""
 
-    def __init__(self, repository: Repository, commit: str, ref: str) -> None:
+    def __init__(self, repository: GitRepository, commit: str, ref: str) -> None:
         self._repository = repository
         self._commit = commit
         self._ref = ref
@@ -253,9 +253,9 @@ class GitTree:
     def contents(self, wanted: Iterable[tuple[Entry, int]]) -> Iterator[Content]:
         """Brings the contents of all wanted entries in one request, then yields them one at a time."""
         pairs = list(wanted)
-        self._bring([entry for entry, _ in pairs])
+        self._fetch_objects([entry for entry, _ in pairs])
         sizes = dict(self._repository.sizes(sorted({entry.key for entry, _ in pairs})))
-        good = iter(self._repository.blobs(entry.key for entry, most in pairs if _fits(sizes[entry.key], most)))
+        good = iter(self._repository.blobs(entry.key for entry, most in pairs if _is_within(sizes[entry.key], most)))
         for entry, most in pairs:
             size = sizes[entry.key]
             if size is None:
@@ -270,11 +270,11 @@ class GitTree:
         wanted = [(entry, 1 << 20) for entry in attribute_files if not entry.problem]
         return self._repository.attributed({item.entry.path: item.data for item in self.contents(wanted)}, paths)
 
-    def _bring(self, entries: list[Entry]) -> None:
-        self._repository.bring(self._commit, self._ref, sorted({entry.key for entry in entries}))
+    def _fetch_objects(self, entries: list[Entry]) -> None:
+        self._repository.fetch_objects(self._commit, self._ref, sorted({entry.key for entry in entries}))
 
 
-class _Explained:
+class _ErrorsForPeople:
     """Turns a failed command into the error for people."""
 
     def __init__(self, access: Access) -> None:
@@ -316,7 +316,7 @@ def marked_generated(git: Git, files: dict[str, bytes], paths: Iterable[str]) ->
     return {path.decode() for path, value in triples if value in (b"set", b"true")}
 
 
-def _fits(size: int | None, most: int) -> bool:
+def _is_within(size: int | None, most: int) -> bool:
     return size is not None and size <= most
 
 

@@ -83,7 +83,7 @@ class _Limited(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListingPage:
     """One answer.
 
     Attributes:
@@ -154,7 +154,7 @@ class GithubApi:
         """Gives the connection back."""
         self._requester.close()
 
-    def page(self, path: str, parameters: Parameters | None = None) -> Page:
+    def page(self, path: str, parameters: Parameters | None = None) -> ListingPage:
         """Reads one page of a listing of the repository.
 
         Args:
@@ -166,7 +166,7 @@ class GithubApi:
         """
         return self._listing(self._root + path, dict(parameters or {}))
 
-    def page_after(self, page: Page) -> Page:
+    def page_after(self, page: ListingPage) -> ListingPage:
         """Reads the page that follows another one, which must have a `Page.next`.
 
         Raises:
@@ -195,7 +195,7 @@ class GithubApi:
         total = data.get("total_count")
         return total if isinstance(total, int) and not data.get("incomplete_results") else None
 
-    def _listing(self, path: str, parameters: dict[str, str | int]) -> Page:
+    def _listing(self, path: str, parameters: dict[str, str | int]) -> ListingPage:
         for _ in range(MAX_REDIRECTS):
             try:
                 return self._get(path, parameters, list)
@@ -213,7 +213,7 @@ class GithubApi:
             source=self.source,
         )
 
-    def _get(self, path: str, parameters: Parameters, kind: type) -> Page:
+    def _get(self, path: str, parameters: Parameters, kind: type) -> ListingPage:
         tries = 0
         while True:
             try:
@@ -233,7 +233,7 @@ class GithubApi:
                 self.announce(f"{self.source}: {broken}; trying again in {wait:.0f} s")
                 self.sleep(wait)
 
-    def _try(self, path: str, parameters: Parameters, kind: type) -> Page:
+    def _try(self, path: str, parameters: Parameters, kind: type) -> ListingPage:
         import requests
         from github import GithubException
 
@@ -249,7 +249,7 @@ class GithubApi:
         if not isinstance(data, kind) or (isinstance(data, dict) and data.keys() == _NOT_JSON):
             raise _Broken("the answer was not the JSON that was asked for")
         links = {name: url for url, name in _LINK.findall(str(headers.get("link", ""))[:8000])}
-        return Page(
+        return ListingPage(
             data,
             next=self._relative(links["next"]) if "next" in links else "",
             last_page=_page_number(links.get("last", "")),

@@ -30,7 +30,15 @@ from kubeflow_corpus.errors import RepositoryNotFound, SourceError, SourceUnreac
 from kubeflow_corpus.records import Document, Skip
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import Source
-from kubeflow_corpus.sources.github.api import MAX_WAIT_SECONDS, PER_PAGE, GithubApi, Moved, Page, Parameters, utc_now
+from kubeflow_corpus.sources.github.api import (
+    MAX_WAIT_SECONDS,
+    PER_PAGE,
+    GithubApi,
+    ListingPage,
+    Moved,
+    Parameters,
+    utc_now,
+)
 from kubeflow_corpus.sources.github.cursor import Cursor
 
 # Raise it when the JSON of a thread changes: every thread is then read again.
@@ -227,7 +235,7 @@ class _Run:
         for pull_request, issues in cursor.closing.items():
             self._link(pull_request, issues)
         self.comments_seen: dict[int, str] = {}
-        self.handed: set[int] = set()
+        self.passed_on: set[int] = set()
         self.pull_requests = 0
         self.removed: dict[int, str] = {}
         self.mended = 0
@@ -240,10 +248,10 @@ class _Run:
         error: SourceError | None = None
         try:
             yield from self._changed()
-            yield from self._touched()
+            yield from self._fetch_touched()
             if self.listed is not None:
                 self._end_full_listing()
-            yield from self._missing()
+            yield from self._fetch_missing()
         except SourceError as stopped:
             error = stopped
         yield self._fetched(error)
@@ -254,7 +262,7 @@ class _Run:
         self.known.update(numbers)
         try:
             for number in numbers:
-                document = self._again(number)
+                document = self._fetch_again(number)
                 if document is not None:
                     yield document
         except SourceError as stopped:
@@ -393,7 +401,7 @@ class _Run:
         number = issue["number"]
         comments, left_out = spool.comments(number)
         closed_by = sorted(self.closers.get(number, ()))
-        self.handed.add(number)
+        self.passed_on.add(number)
         self.known.add(number)
         self.pending.discard(number)
         self.removed.pop(number, None)
@@ -401,15 +409,15 @@ class _Run:
 
     # Issues that changed without saying so: an edited comment, a pull request that closes them.
 
-    def _touched(self) -> Iterator[Document]:
+    def _fetch_touched(self) -> Iterator[Document]:
         if self.comments_position:
             for page in self._by_time("/issues/comments", {}, self._since(self.comments_position), "id"):
                 for record in page:
                     self._touch(record)
         self.comments_position = _iso(self._started())
         # What was passed on in this run already stays for the next one: a run has one document for a thread.
-        for number in sorted(self.pending - self.handed):
-            document = self._again(number)
+        for number in sorted(self.pending - self.passed_on):
+            document = self._fetch_again(number)
             if document is not None:
                 yield document
             self.pending.discard(number)
@@ -423,8 +431,8 @@ class _Run:
             self.pending.add(comment["number"])
         self._note_comment(comment)
 
-    def _again(self, number: int) -> Document | None:
-        record = self._look(number)
+    def _fetch_again(self, number: int) -> Document | None:
+        record = self._fetch_issue(number)
         if isinstance(record, str):
             if number in self.known:
                 self._remove(number, record)
@@ -437,7 +445,7 @@ class _Run:
                 self._read_one(number, spool)
             return self._document(issue, spool)
 
-    def _look(self, number: int) -> dict[str, Any] | str:
+    def _fetch_issue(self, number: int) -> dict[str, Any] | str:
         """Returns the record of an issue, or why it is gone."""
         try:
             return self.api.item(f"/issues/{number}")
@@ -456,7 +464,7 @@ class _Run:
         # As many as were listed: a lower count means that one was deleted after the listing passed it.
         self.drift = 0
 
-    def _missing(self) -> Iterator[Document]:
+    def _fetch_missing(self) -> Iterator[Document]:
         counted = self.api.count_issues()
         if counted is None:
             return
@@ -470,7 +478,7 @@ class _Run:
             return
         self._remove_all(self.known - listed)
         for number in sorted(listed - self.known):
-            document = self._again(number)
+            document = self._fetch_again(number)
             if document is not None:
                 yield document
         self.drift = counted - len(self.known)
@@ -492,7 +500,7 @@ class _Run:
     def _remove_all(self, numbers: set[int]) -> None:
         confirm = len(numbers) <= CONFIRM_AT_MOST
         for number in sorted(numbers):
-            answer = self._look(number) if confirm else "deleted"
+            answer = self._fetch_issue(number) if confirm else "deleted"
             if isinstance(answer, str):
                 self._remove(number, answer)
 
@@ -508,7 +516,7 @@ class _Run:
         for page in self._pages(path, query, since, key):
             yield page.data
 
-    def _pages(self, path: str, query: Parameters, since: str, key: str) -> Iterator[Page]:
+    def _pages(self, path: str, query: Parameters, since: str, key: str) -> Iterator[ListingPage]:
         """Yields the pages of a listing in ascending order of change, without records that were there before."""
         fixed: Parameters = {**query, "sort": "updated", "direction": "asc", "per_page": PER_PAGE}
         passed: set[tuple[str, str]] = set()
@@ -528,7 +536,7 @@ class _Run:
                 page = self.api.page(path, {**fixed, "since": since})
                 if page.data and not any(_key(record, key)[1] == since for record in page.data):
                     # A host that reads `since` as "after" would hide what else changed in that second.
-                    page = self.api.page(path, {**fixed, "since": _before(since, timedelta(seconds=1))})
+                    page = self.api.page(path, {**fixed, "since": _earlier(since, timedelta(seconds=1))})
             elif stale <= len(passed) // PER_PAGE + 1:
                 # More than a page changed in one second: only the link goes on from there.
                 passed |= {k for _, k in records}
@@ -540,7 +548,7 @@ class _Run:
     # The next cursor.
 
     def _since(self, position: str) -> str:
-        return _before(position, OVERLAP) if position else ""
+        return _earlier(position, OVERLAP) if position else ""
 
     def _started(self) -> datetime:
         return self.api.server_time or self.api.now()
@@ -571,11 +579,15 @@ class _Run:
             closing=self.closing,
             drift=self.drift,
         )
-        counts = {"threads": len(self.handed), "pull_requests": self.pull_requests, "calls_used": self.api.calls.used}
+        counts = {
+            "threads": len(self.passed_on),
+            "pull_requests": self.pull_requests,
+            "calls_used": self.api.calls.used,
+        }
         if self.api.calls.left is not None:
             counts["calls_left"] = self.api.calls.left
         left = "no limit given" if self.api.calls.left is None else f"{self.api.calls.left:,} left"
-        self.api.announce(f"{self.source.name}: {len(self.handed):,} threads, {self.api.calls.used:,} calls, {left}")
+        self.api.announce(f"{self.source.name}: {len(self.passed_on):,} threads, {self.api.calls.used:,} calls, {left}")
         removed = tuple(
             Skip(f"{self.source.name}:{number}", f"issues/{self.source.repo}/{number}", reason)
             for number, reason in sorted(self.removed.items())
@@ -652,7 +664,7 @@ class _Spool:
         sizes = self._db.execute(
             "SELECT id, size FROM comment WHERE number = ? ORDER BY created, id", (number,)
         ).fetchall()
-        kept = _ends(sizes, MAX_THREAD_LENGTH)
+        kept = _keep_both_ends(sizes, MAX_THREAD_LENGTH)
         records = []
         for identifier in kept:
             (record,) = self._db.execute("SELECT record FROM comment WHERE id = ?", (identifier,)).fetchone()
@@ -662,7 +674,7 @@ class _Spool:
         return records, len(sizes) - len(kept)
 
 
-def _ends(sizes: list[tuple[int, int]], limit: int) -> list[int]:
+def _keep_both_ends(sizes: list[tuple[int, int]], limit: int) -> list[int]:
     """Returns the keys from both ends whose sizes fit: a thread begins with the problem and ends with the fix."""
     front: list[int] = []
     back: list[int] = []
@@ -701,7 +713,7 @@ def _issue_record(record: Any) -> dict[str, Any] | None:
         "created_at": _time(record.get("created_at")),
         "updated_at": updated_at,
         "closed_at": _time(record.get("closed_at")),
-        **_said(record, MAX_BODY_LENGTH),
+        **_post_record(record, MAX_BODY_LENGTH),
     }
 
 
@@ -718,11 +730,11 @@ def _comment_record(record: Any) -> dict[str, Any] | None:
         "number": int(number[1]),
         "created_at": _time(record.get("created_at")) or updated_at,
         "updated_at": updated_at,
-        **_said(record, MAX_COMMENT_LENGTH),
+        **_post_record(record, MAX_COMMENT_LENGTH),
     }
 
 
-def _said(record: Mapping[str, Any], limit: int) -> dict[str, Any]:
+def _post_record(record: Mapping[str, Any], limit: int) -> dict[str, Any]:
     user = record.get("user")
     user = user if isinstance(user, dict) else {}
     reactions = record.get("reactions")
@@ -788,7 +800,7 @@ def _iso(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _before(moment: str, span: timedelta) -> str:
+def _earlier(moment: str, span: timedelta) -> str:
     try:
         return _iso(datetime.fromisoformat(moment) - span)
     except (ValueError, OverflowError):
