@@ -136,7 +136,7 @@ def _known_items(args: argparse.Namespace) -> int:
     from kubeflow_corpus.evaluation.known_items import fields_of, known_items
 
     if args.sample < 1:
-        raise EvaluationError(f"--sample {args.sample} is no number of questions", remedy="Ask at least 1")
+        raise EvaluationError(f"--sample {args.sample} does not say how many questions to ask", remedy="Ask at least 1")
     floors = dict(map(_floor, args.floor))
     check_floors(floors)
     questions: list[Question] = []

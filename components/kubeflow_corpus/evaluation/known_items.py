@@ -15,7 +15,7 @@ from kubeflow_corpus.collections import CODE, DOCS, CollectionSpec
 from kubeflow_corpus.evaluation.questions import BEST_GRADE, Question, unit_address
 from kubeflow_corpus.query.headings import read_heading
 
-# One word is no question, and of a long sentence the first words are asked.
+# One word does not make a question, and of a long sentence the first words are asked.
 LEAST_WORDS: Final = 2
 LEAST_SENTENCE_WORDS: Final = 4
 _MOST_WORDS: Final = 30

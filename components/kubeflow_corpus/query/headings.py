@@ -18,7 +18,7 @@ from kubeflow_corpus.query.tuning import Preferences
 
 # A section of fewer words without code, such as "Documentation for X.", leads to answers and holds none.
 ONE_LINE_WORDS: Final = 12
-# What names a thing that a page defines stands in its first sentences.
+# What names a thing that a page defines is named in its first sentences.
 _OPENING_CHARACTERS: Final = 600
 _OPENING_SENTENCES: Final = 4
 _SEPARATOR: Final = " > "
