@@ -415,19 +415,21 @@ def test_a_kept_connection_that_was_closed_meanwhile_does_not_fail_a_question() 
         client.close()
 
 
+@pytest.mark.parametrize("timeout", [0.05, 0.3])
 @pytest.mark.parametrize("slow", ["latency", "drip"])
-def test_a_deadline_holds_even_where_an_answer_trickles(slow: str) -> None:
+def test_a_deadline_holds_even_where_an_answer_trickles(slow: str, timeout: float) -> None:
     with TeiServer() as server:
         client = connect(server)
         _ = client.identity
         if slow == "latency":
-            server.latency = 5.0
+            server.latency = 60.0
         else:
             server.faults = lambda _: "drip"
         started = time.monotonic()
-        with pytest.raises(EmbedderUnavailable, match=r"answer within 0\.[23]"):
-            client.embed(["a"], timeout=0.3)
-        assert time.monotonic() - started < 3
+        with pytest.raises(EmbedderUnavailable, match=f"did not answer within {timeout:g} s"):
+            client.embed(["a"], timeout=timeout)
+        # Far from the minute that the answer takes; a busy machine may overrun the deadline itself.
+        assert time.monotonic() - started < 30
         client.close()
 
 

@@ -153,7 +153,7 @@ def test_an_answer_that_drips_ends_with_the_deadline() -> None:
         started = time.monotonic()
         with pytest.raises(EmbedderUnavailable, match="did not answer within"):
             reranker.scores("q", [f"text {number}" for number in range(32)], 0.3)
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 30
         reranker.close()
 
 

@@ -359,7 +359,14 @@ class TeiClient:
         threading.Thread(target=run, name="tei-deadline", daemon=True).start()
         try:
             return outcome.result(timeout)
-        except FutureTimeout:
+        except (FutureTimeout, EmbedderUnavailable) as error:
+            # At the deadline the wait here and the exchange itself end: whichever is first, it is the same failure.
+            if (
+                isinstance(error, EmbedderUnavailable)
+                and call.deadline is not None
+                and time.monotonic() < call.deadline
+            ):
+                raise
             raise self._unavailable(f"did not answer within {timeout:.3g} s") from None
         finally:
             call.given_up.set()
