@@ -214,6 +214,16 @@ def test_a_corpus_is_asked_for_its_own_headings_and_symbols(
     assert command("run", saved, "--floor", "hit@1=0.8")[0] == 0
 
 
+@pytest.mark.slow
+def test_known_items_stand_in_the_report_of_a_question_set(
+    command: Callable[..., tuple[int, str, str]], right: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "report.html"
+    code, out, _ = command("run", right, "--tool", "docs", "--known-items", "4", "--report", page)
+    assert code == 0
+    assert "7 questions, p50" in out and "known item: " in page.read_text()
+
+
 def test_a_sample_of_nothing_is_refused(command: Callable[..., tuple[int, str, str]]) -> None:
     code, _, err = command("known-items", "--sample", "0")
     assert code != 0 and "Ask at least 1" in err

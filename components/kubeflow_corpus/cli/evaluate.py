@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -34,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_.add_argument("--against", type=Path, metavar="BASELINE.json", help="fail where a metric got worse than this")
     run_.add_argument("--tolerance", type=float, help="allowed loss of a metric's mean (default 0.02)")
     run_.add_argument("--save-baseline", type=Path, metavar="FILE", help="record this run as a baseline")
+    run_.add_argument(
+        "--known-items", type=int, default=0, metavar="N", help="also ask N known items of each collection of the set"
+    )
     _measured(run_)
 
     items = commands.add_parser(
@@ -115,6 +119,10 @@ def _run(args: argparse.Namespace) -> int:
     baseline = Baseline.read(args.against) if args.against else None
     options: dict[str, Any] = {"mode": args.mode} if args.mode else {}
     with _client() as client:
+        if args.known_items:
+            tools = [question.tool for question in questions]
+            items = _items_of(client, tools, args.known_items)
+            questions += tuple(replace(item, kind=f"known item: {item.kind}") for item in items)
         setup = setup_of(client, questions)
         if baseline:
             baseline.require_same(setup)
@@ -133,23 +141,11 @@ def _run(args: argparse.Namespace) -> int:
 
 def _known_items(args: argparse.Namespace) -> int:
     from kubeflow_corpus.evaluation.baseline import check_floors, gate
-    from kubeflow_corpus.evaluation.known_items import fields_of, known_items
 
-    if args.sample < 1:
-        raise EvaluationError(f"--sample {args.sample} does not say how many questions to ask", remedy="Ask at least 1")
     floors = dict(map(_floor, args.floor))
     check_floors(floors)
-    questions: list[Question] = []
     with _client() as client:
-        for name in dict.fromkeys(args.tool or ["docs"]):
-            spec = find_collection(name)
-            found = known_items(client.every_row(name, fields_of(spec)), spec, args.sample)
-            if not found:
-                raise EvaluationError(
-                    f"Nothing in {name} occurs once and has enough words to be asked",
-                    remedy="Ask another collection (--tool)",
-                )
-            questions += found
+        questions = _items_of(client, args.tool or ["docs"], args.sample)
         answers = _answers(client, questions, {"mode": args.mode} if args.mode else {}, label="known items")
     if args.save:
         args.save.parent.mkdir(parents=True, exist_ok=True)
@@ -161,6 +157,24 @@ def _known_items(args: argparse.Namespace) -> int:
     if not args.json:
         _print_groups(answers)
     return PASSED if verdict.passed else FAILED
+
+
+def _items_of(client: CorpusClient, collections: Sequence[str], sample: int) -> tuple[Question, ...]:
+    from kubeflow_corpus.evaluation.known_items import fields_of, known_items
+
+    if sample < 1:
+        raise EvaluationError(f"{sample} is no number of known items", remedy="Ask at least 1")
+    questions: list[Question] = []
+    for name in dict.fromkeys(collections):
+        spec = find_collection(name)
+        found = known_items(client.every_row(name, fields_of(spec)), spec, sample)
+        if not found:
+            raise EvaluationError(
+                f"Nothing in {name} occurs once and has enough words to be asked",
+                remedy="Ask another collection (--tool)",
+            )
+        questions += found
+    return tuple(questions)
 
 
 def _print_groups(answers: Sequence[Answer]) -> None:
