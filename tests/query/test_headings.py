@@ -101,6 +101,8 @@ def test_an_installation_is_wanted_of_the_subject() -> None:
     assert bonuses(question, "Install with Helm")["installation"] == PREFERENCES.installation
     assert bonuses(question, "Values", title="Installation")["installation"] == PREFERENCES.installation / 2
     assert "installation" not in bonuses("how do I install combs", "Install with Helm")
+    # What has to be there before is no installation.
+    assert "installation" not in bonuses(question, "Hives have been installed", title="Tutorial")
 
 
 def test_a_reference_comes_later_unless_a_key_is_asked_for() -> None:

@@ -41,7 +41,8 @@ _DEFINES: Final = re.compile(
     re.IGNORECASE,
 )
 _INSTALLS: Final = re.compile(
-    r"\b(?:install\w*|set ?up|setting up|deploy(?:ing|ment)?|get(?:ting)? started|quick ?start)\b", re.IGNORECASE
+    r"\b(?:install(?:ing|ations?)?|set ?up|setting up|deploy(?:ing|ment)?|get(?:ting)? started|quick ?start)\b",
+    re.IGNORECASE,
 )
 _ASKED_TO_INSTALL: Final = re.compile(
     r"\b(?:install\w*|set(?:ting)? ?up|get(?:ting)? started(?: with)?|quick ?start(?: guide)?)\b", re.IGNORECASE

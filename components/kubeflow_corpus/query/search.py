@@ -319,6 +319,9 @@ class _Run:
                 self._trace.add_drop(unit, "excluded by the caller")
             order = [unit for unit in order if unit not in request.exclude]
         wanted = order[: max(request.limit * tuning.candidates, request.limit + 5)]
+        if request.spec is DOCS and self._question.intent == "definition":
+            # How a text begins tells what no heading says, and what a product is stands on one page of hundreds.
+            wanted = order[: max(len(wanted), tuning.definition_pool)]
         if request.rerank and self._engine.reranker is not None:
             wanted = order[: max(len(wanted), tuning.rerank_pool)]
         self._keep_found(self._last_lists, wanted)

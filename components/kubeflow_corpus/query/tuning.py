@@ -109,6 +109,7 @@ class Tuning:
         candidates: Units whose text is fetched, as a multiple of the limit, for duplicates and excluded ones.
         unit_tokens: Tokens of evidence that one unit gets before every other unit had its share.
         rerank_pool: Units that the second stage sees.
+        definition_pool: Units whose texts are looked at for a definition.
     """
 
     fusion: Fusion = "weighted"
@@ -136,6 +137,7 @@ class Tuning:
     candidates: int = 3
     unit_tokens: int = 600
     rerank_pool: int = 30
+    definition_pool: int = 30
 
 
 DEFAULT_TUNING: Final = Tuning()
