@@ -13,13 +13,14 @@ from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.results import SearchResult
 from kubeflow_corpus.query.tuning import (
     DEFAULT_LIMIT,
-    DEFAULT_TIMEOUT_SECONDS,
     DEFAULT_TOKEN_BUDGET,
     FUSIONS,
     MODES,
 )
 
 WIDTH: Final = 100
+# A person waits rather than asks again: a busy laptop needs more than the seconds that a service allows a search.
+PATIENCE_SECONDS: Final = 30.0
 # Option: (filter, help). Options of filters that a collection does not know are refused with the known ones.
 FILTER_OPTIONS: Final = {
     "--product-area": ("product_area", "only this product; may be repeated"),
@@ -55,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--token-budget", type=int, default=DEFAULT_TOKEN_BUDGET, help="tokens of evidence (default: %(default)s)"
     )
     parser.add_argument(
-        "--timeout", type=float, default=DEFAULT_TIMEOUT_SECONDS, help="seconds for the search (default: %(default)s)"
+        "--timeout", type=float, default=PATIENCE_SECONDS, help="seconds for the search (default: %(default)s)"
     )
     parser.add_argument("--trace", action="store_true", help="show the lists, the fusion, the drops and the times")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
