@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -10,11 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 from kubeflow_corpus import milvus_sharing
 from kubeflow_corpus.errors import StoreUnavailable
+from kubeflow_corpus.mcp_server.assembly import StatusReader
 from kubeflow_corpus.milvus import connect, connected, disconnect
 from kubeflow_corpus.milvus_sharing import CLIENTS_FILE, SERVER_FILE, leave, served_at, use
 from kubeflow_corpus.settings import Settings
@@ -121,6 +124,18 @@ def test_a_search_after_the_server_was_killed_starts_another(path: Path) -> None
         until(lambda: not served_at(path), "the lock of a killed process is free")
         assert [hit.unit_id for hit in corpus_client.search_docs(QUESTION).hits] == [hit.unit_id for hit in before]
         assert servers(path) != [server]
+
+
+def test_the_status_of_an_mcp_server_survives_the_server_of_the_database(path: Path) -> None:
+    fill(str(path))
+    # A clock that leaps: each call reads again what is there.
+    status = StatusReader(shared(path), clock=map(float, count(step=1000)).__next__)
+    before = asyncio.run(status())
+    assert [state["live"] for state in before].count(None) < len(before)
+    (server,) = servers(path)
+    os.kill(server, signal.SIGKILL)
+    until(lambda: not served_at(path), "the lock of a killed process is free")
+    assert [state["live"] for state in asyncio.run(status())] == [state["live"] for state in before]
 
 
 def test_a_reader_finds_the_database_that_took_the_place_of_a_removed_one(path: Path) -> None:

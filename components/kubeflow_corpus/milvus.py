@@ -217,6 +217,11 @@ def abandon(settings: Settings) -> None:
         milvus_sharing.leave(Path(settings.milvus_uri))
 
 
+def server_of(settings: Settings) -> str:
+    """Returns where a shared database is served now; "" for every other one. A client of another place is lost."""
+    return milvus_sharing.served_at(Path(settings.milvus_uri)) if settings.shared_milvus else ""
+
+
 @contextmanager
 def connected(settings: Settings) -> Iterator[MilvusClient]:
     """Opens Milvus for a `with` block."""

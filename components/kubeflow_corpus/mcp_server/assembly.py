@@ -74,6 +74,7 @@ class StatusReader:
         self._lock = asyncio.Lock()
         self._read_at = float("-inf")
         self._state: list[dict[str, Any]] = []
+        self._server = ""
 
     async def __call__(self) -> list[dict[str, Any]]:
         """Returns one object for each collection, as they were some seconds ago at most."""
@@ -85,9 +86,14 @@ class StatusReader:
 
     def _read(self) -> list[dict[str, Any]]:
         from kubeflow_corpus.mcp_server.status import public_status
-        from kubeflow_corpus.milvus import connect, store_errors
+        from kubeflow_corpus.milvus import abandon, connect, server_of, store_errors
 
         with store_errors("Milvus"):
+            if self._client is not None and server_of(self._settings) != self._server:
+                # The process that served a shared database is gone; the next client starts another.
+                self._client = None
+                abandon(self._settings)
             if self._client is None:
                 self._client = connect(self._settings)
+                self._server = server_of(self._settings)
             return public_status(self._client, self._settings.collection_prefix)

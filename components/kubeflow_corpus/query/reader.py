@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kubeflow_corpus.collections import CollectionSpec
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExceeded, StoreError, StoreUnavailable
-from kubeflow_corpus.milvus import abandon, check_embedded_path, disconnect, open_client, translated
-from kubeflow_corpus.milvus_sharing import served_at
+from kubeflow_corpus.milvus import abandon, check_embedded_path, disconnect, open_client, server_of, translated
 from kubeflow_corpus.query.deadline import Deadline
 from kubeflow_corpus.query.filters import visible
 from kubeflow_corpus.query.fusion import Rows
@@ -107,7 +106,7 @@ class Reader:
         self._calls = ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="corpus-milvus")
         self._client: MilvusClient | None = None
         # Where a shared database was served when it was opened.
-        self._address = ""
+        self._server = ""
         self._targets: dict[str, Target] = {}
         self._warm: set[str] = set()
 
@@ -262,8 +261,7 @@ class Reader:
                     f"There is no database at {uri}", remedy="Run the ingestion first: kubeflow-corpus run", uri=uri
                 )
         client = self._open(settings, timeout)
-        if settings.shared_milvus:
-            self._address = served_at(Path(uri))
+        self._server = server_of(settings)
         return client
 
     def _resolve(self, client: MilvusClient, spec: CollectionSpec, name: str, deadline: Deadline) -> Target:
@@ -372,7 +370,7 @@ class Reader:
 
     def _lost_server(self) -> bool:
         """Whether the process that served a shared database is gone; the next connection finds or starts another."""
-        return self._settings.shared_milvus and served_at(Path(self._settings.milvus_uri)) != self._address
+        return server_of(self._settings) != self._server
 
     def _forget_connection(self, client: MilvusClient | None) -> None:
         """Forgets a connection that failed, without closing it: other threads may still use it."""
