@@ -3,7 +3,10 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kubeflow_corpus.chunking.docs import markdown
 from kubeflow_corpus.sites.anchors import Anchor, GithubAnchors, GoldmarkAnchors, HeadingSource
+
+from tests.chunking.doc_samples import budget, page
 
 # Worked out by hand from hugo's markup/goldmark/autoid.go (the cases of its own test among them) and goldmark's
 # parser/atx_heading.go: letters, digits and underscores stay, spaces and hyphens become hyphens, of the source line.
@@ -105,3 +108,27 @@ def test_braces_are_found_from_the_end_as_the_generators_find_them(heading: str)
     anchor = GithubAnchors().next(HeadingSource(heading, heading))
     assert anchor.text == (heading[: found.start()] if found else heading)
     assert found is None or anchor.id == found[1]
+
+
+@pytest.mark.parametrize(
+    ("raw", "old", "new"),
+    [
+        ("A -- b --- c ... d", "a----b-----c--d", "a--b--c--d"),
+        ("[Link](https://x.test/y) after", "linkhttpsxtesty-after", "link-after"),
+        ("A <b>html</b> tag", "a-bhtmlb-tag", "a-html-tag"),
+        ("![alt](a.png) z", "altapng-z", "alt-z"),
+        ("https://bare.link/x q", "httpsbarelinkx-q", "q"),
+        ("<https://auto.link> q", "httpsautolink-q", "q"),
+        ("`--flag` -- x", "--flag----x", "--flag--x"),
+        ("snake_case __init__", "snake_case-__init__", "snake_case-init"),
+        ("What's new", "whats-new", "whats-new"),
+        ("Call {#v1.2-notes}", "v1.2-notes", "v1.2-notes"),
+        ("Call {#Client.__call__ .c}", "Client.__call__", "Client.__call__"),
+    ],
+)
+def test_ids_of_hugo_before_and_since_0_144(raw: str, old: str, new: str) -> None:
+    # The new ones are those of Hugo 0.147.9 and 0.168.0, which agree.
+    for version, wanted in (("0.124.1", old), ("0.147.9", new)):
+        document = page(f"## {raw}\n\nText of the section.\n", site={"params": {"hugo_version": version}})
+        row = markdown.chunk(document, budget()).chunks[0]
+        assert row.citation_url.partition("#")[2] == wanted

@@ -1,3 +1,5 @@
+from datetime import date
+
 import pytest
 from kubeflow_corpus.sites.base import Page, Site
 from kubeflow_corpus.sites.front_matter import FrontMatter
@@ -55,3 +57,37 @@ def test_a_page_inherits_from_the_section_pages_of_the_folders_above_it() -> Non
         "content/_index.md",
         "content/en/_index.md",
     ]
+
+
+@pytest.mark.parametrize(
+    ("front", "reason"),
+    [
+        ({"date": "2999-01-01"}, "future"),
+        ({"publishDate": date(2999, 1, 1)}, "future"),
+        ({"publishDate": "2999-01-01T00:00:00Z", "date": "2001-01-01"}, "future"),
+        ({"expiryDate": "2001-01-01T00:00:00+02:00"}, "expired"),
+        ({"headless": True}, "not_rendered"),
+        ({"build": {"render": "never"}}, "not_rendered"),
+        ({"_build": {"render": False}}, "not_rendered"),
+        ({"date": "2001-01-01", "expiryDate": "2999-01-01"}, ""),
+        ({"date": "someday"}, ""),
+    ],
+)
+def test_pages_that_hugo_does_not_build_are_hidden_with_the_reason(front: dict[str, object], reason: str) -> None:
+    assert GENERATOR.hidden_reason(Page(page("x"), Site(), FrontMatter(front))) == reason
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "version"),
+    [
+        ("netlify.toml", b'[build.environment]\nHUGO_VERSION = "0.124.1"\n', "0.124.1"),
+        ("package.json", b'{"devDependencies": {"hugo-extended": "^0.147.3"}}', "0.147.3"),
+        ("site/netlify.toml", b'HUGO_VERSION="v0.165.0"', "0.165.0"),
+        (".hugo-version", b"0.150.0\n", "0.150.0"),
+        ("netlify.toml", b"\xff\xfe", ""),
+    ],
+)
+def test_the_version_of_hugo_is_the_one_that_the_site_pins(path: str, content: bytes, version: str) -> None:
+    site = Site("hugo", "site/content/en" if path.startswith("site/") else "content")
+    assert GENERATOR.is_config(path, site)
+    assert GENERATOR.read_config({path: content}, site).get("hugo_version", "") == version

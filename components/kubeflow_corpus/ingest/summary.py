@@ -8,6 +8,9 @@ from typing import Final
 
 from kubeflow_corpus.ingest.results import SourceState, StepResult
 
+# What chunkers count under these names is markup of a site generator that they could not show.
+MARKUP: Final = ("shortcode:", "directive:", "role:", "include:")
+_MARKUP_SHOWN: Final = 12
 # Figures of a source that the table shows, where it has them.
 COLUMNS: Final = ("documents", "skipped", "left out", "chunks", "added", "changed", "deleted")
 
@@ -83,12 +86,25 @@ def reasons(result: StepResult) -> list[str]:
     return [f"{part.source}: {count:,} {reason}" for part in result.sources for reason, count in part.reasons.items()]
 
 
+def not_shown(result: StepResult) -> list[str]:
+    """Returns the markup of a site generator that could not be shown, one line per source, the most frequent first."""
+    lines: list[str] = []
+    for part in result.sources:
+        found = [(name.partition(":")[2], count) for name, count in part.details.items() if name.startswith(MARKUP)]
+        found.sort(key=lambda item: (-item[1], item[0]))
+        if found:
+            more = [f"and {len(found) - _MARKUP_SHOWN} more"] if len(found) > _MARKUP_SHOWN else []
+            names = ", ".join([*(f"{name} ({count:,})" for name, count in found[:_MARKUP_SHOWN]), *more])
+            lines.append(f"{part.source}: not shown as on the site: {names}")
+    return lines
+
+
 def summary_lines(result: StepResult) -> list[str]:
     """Returns how it went with a collection as lines of text."""
     header, rows = table(result)
     figures = figures_line(result) or ("nothing was done" if result.sources else "no source")
     head = f"{result.collection}: {figures}"
-    return [head, *text_table(header, rows), *reasons(result)] if rows else [head]
+    return [head, *text_table(header, rows), *reasons(result), *not_shown(result)] if rows else [head]
 
 
 def markdown(result: StepResult) -> str:
@@ -97,7 +113,7 @@ def markdown(result: StepResult) -> str:
     lines = [f"# {result.collection}: {result.status}", "", figures_line(result), ""]
     if rows:
         lines += [_markdown_row(header), _markdown_row(["---"] * len(header)), *map(_markdown_row, rows), ""]
-    lines += [f"- {line}" for line in reasons(result)]
+    lines += [f"- {line}" for line in (*reasons(result), *not_shown(result))]
     lines += [f"- **{failure.line()}**" for failure in failures(result)]
     return "\n".join(lines) + "\n"
 

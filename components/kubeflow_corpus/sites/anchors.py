@@ -11,10 +11,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-_GOLDMARK_ID: Final = re.compile(r"""(?:^|[\s,])(?:#([^\s#.={},"']+)|id\s*=\s*"?([^\s"]+)"?)""")
+_GOLDMARK_ID: Final = re.compile(r"""(?:^|[\s,])(?:#([^\s#={},"']+)|id\s*=\s*"?([^\s"]+)"?)""")
+_CODE_SPAN: Final = re.compile(r"(`+[^`]*+`+)")
+_COMMENT: Final = re.compile(r"<!--.*?-->")
+_DASHES: Final = re.compile(r"(?<!\\)---?")
+_SELF_LINK: Final = re.compile(
+    r"<[a-z][a-z0-9+.-]{1,31}:[^\s<>]*>|(?<![\w(\[\"'<])(?:https?://|www\.)[^\s<]+", re.IGNORECASE
+)
 _MAX_DOCUSAURUS_ID: Final = 500
 # github-slugger strips these general categories ...
 _STRIPPED: Final = frozenset(
@@ -31,10 +38,12 @@ class HeadingSource:
     Attributes:
         raw: The last line of the heading's Markdown, without markers.
         text: What a reader sees of the heading.
+        shown: Gives what a reader sees of a line of Markdown.
     """
 
     raw: str
     text: str
+    shown: Callable[[str], str] = str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +64,13 @@ class Anchors(Protocol):
 
 @dataclass(slots=True)
 class GoldmarkAnchors:
-    """Anchors of one page as goldmark makes them for Hugo."""
+    """Anchors of one page as goldmark makes them for Hugo.
 
+    Attributes:
+        from_text: Whether generated ids come from what a reader sees (Hugo 0.144 and later), or from the source line.
+    """
+
+    from_text: bool = False
     _taken: set[str] = field(default_factory=set)
     # The last number that was tried for a name: all before it are taken for good.
     _tried: dict[str, int] = field(default_factory=dict)
@@ -73,11 +87,14 @@ class GoldmarkAnchors:
                 self._taken.add(name)
                 return Anchor(name, text)
             if attributes.lstrip().startswith("."):
-                return Anchor(self._generate(before), text)
-        return Anchor(self._generate(heading.raw), heading.text)
+                return Anchor(self._generate(before, heading), text)
+        return Anchor(self._generate(heading.raw, heading), heading.text)
 
-    def _generate(self, raw: str) -> str:
-        base = goldmark_slug(raw) or "heading"
+    def _generate(self, raw: str, heading: HeadingSource) -> str:
+        base = goldmark_slug(_typographic(raw, heading.shown) if self.from_text else raw)
+        if not base and self.from_text:
+            return ""
+        base = base or "heading"
         name, number = base, self._tried.get(base, 0)
         while name in self._taken:
             number += 1
@@ -106,6 +123,16 @@ class GithubAnchors:
             name = f"{base}-{self._seen[base]}"
         self._seen[name] = 0
         return Anchor(name, heading.text)
+
+
+def _typographic(raw: str, shown: Callable[[str], str]) -> str:
+    """Returns the text of a heading as Hugo renders it: dashes instead of hyphens, addresses that link themselves not.
+
+    Quotes and dots that become typographic are left out of an id either way.
+    """
+    parts = _CODE_SPAN.split(raw)
+    parts[::2] = [_SELF_LINK.sub("", _DASHES.sub("", _COMMENT.sub("", part))) for part in parts[::2]]
+    return shown("".join(parts))
 
 
 def _goldmark_attributes(line: str) -> tuple[str, str] | None:

@@ -5,11 +5,11 @@ To add a generator, write a module with a `SiteGenerator` and name the module in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from posixpath import splitext
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from kubeflow_corpus.records import Document
 from kubeflow_corpus.sites.anchors import Anchors, GithubAnchors
@@ -94,9 +94,39 @@ class Page:
         return list(self.lines[self.front.lines :])
 
     @property
+    def files(self) -> Mapping[str, str]:
+        """Other files of the repository that the page shows or is made with, by path (`SiteGenerator.companions`)."""
+        return self.document.metadata.get("files") or {}
+
+    @property
     def inherited(self) -> Mapping[str, Any]:
         """Front matter that other pages set for this one (`SiteGenerator.inheritances`)."""
         return self.document.metadata.get("inherited") or {}
+
+
+_Derived = TypeVar("_Derived")
+
+
+class RepositoryPaths:
+    """The paths of the files of a repository, and what a generator finds out about them once.
+
+    Args:
+        paths: Those that can be read: no links, nothing outside.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.paths: Final = frozenset(paths)
+        self._derived: dict[str, Any] = {}
+
+    def __contains__(self, path: str) -> bool:
+        return path in self.paths
+
+    def derived(self, name: str, build: Callable[[Collection[str]], _Derived]) -> _Derived:
+        """Returns what `build` makes of the paths; it is asked the first time only."""
+        if name not in self._derived:
+            self._derived[name] = build(self.paths)
+        found: _Derived = self._derived[name]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +164,14 @@ class SiteGenerator(Protocol):
         page_patterns: Which files are pages, where the catalogue does not say it.
         indented_code: Whether four spaces start a block of code.
         title_has_anchor: Whether a heading of level 1 has an anchor that a link can name.
+        has_addresses: Whether pages have addresses of their own, below that of the site.
     """
 
     name: str
     page_patterns: tuple[str, ...] = ("**/*.{md,mdx}",)
     indented_code: bool = True
     title_has_anchor: bool = True
+    has_addresses: bool = True
 
     def is_config(self, path: str, site: Site) -> bool:
         """Returns whether `read_config` wants the file at this path of the repository."""
@@ -155,6 +187,20 @@ class SiteGenerator(Protocol):
             site: The site as the catalogue describes it.
         """
         return {}
+
+    def companions(self, path: str, text: str, site: Site, known: RepositoryPaths) -> Iterable[str]:
+        """Returns paths of files that one file is made with: templates, what is included, data.
+
+        It is asked about each page, and then about what it named: only files of the repository are ever read, only so
+        many of them, and each once.
+
+        Args:
+            path: The file's path in the repository.
+            text: Its content.
+            site: The site.
+            known: Every path of the repository.
+        """
+        return ()
 
     def inheritance_pages(self, path: str) -> Iterable[str]:
         """Returns the paths at which the pages would lie that may set front matter for the page at `path`."""

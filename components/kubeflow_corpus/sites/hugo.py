@@ -8,20 +8,23 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
 from kubeflow_corpus.records import Document
 from kubeflow_corpus.sites.anchors import Anchors, GoldmarkAnchors
-from kubeflow_corpus.sites.base import URL_SAFE, Inheritance, Page, Site, SiteGenerator
+from kubeflow_corpus.sites.base import URL_SAFE, Inheritance, Page, RepositoryPaths, Site, SiteGenerator
 from kubeflow_corpus.sites.front_matter import FrontMatter, read_front_matter
-from kubeflow_corpus.sites.hugo_config import CONFIG_FILES, read_params
+from kubeflow_corpus.sites.hugo_config import CONFIG_FILES, VERSION_FILES, hugo_version, pinned_version, read_params
+from kubeflow_corpus.sites.hugo_shortcodes import site_folder, template_needs
 from kubeflow_corpus.sites.page_lines import Rewritten
-from kubeflow_corpus.sites.shortcodes import rewrite_shortcodes
+from kubeflow_corpus.sites.shortcodes import rewrite_shortcodes, shortcode_needs
 
 _SECTION_PAGE: Final = "_index.md"
+# From this version on, generated ids come from the text of a heading, not from its source.
+_IDS_FROM_TEXT: Final = (0, 144)
 _PERMALINK_TOKEN: Final = re.compile(r":(\w+)")
 
 
@@ -31,12 +34,24 @@ class Hugo(SiteGenerator):
     name = "hugo"
 
     def is_config(self, path: str, site: Site) -> bool:
-        """Returns whether a file is one of the site's configuration files, at the root of the tree."""
-        return path in CONFIG_FILES
+        """Returns whether a file configures the site or pins its Hugo, in the folder of the site or above all."""
+        folder = site_folder(site)
+        return path.removeprefix(folder) in (*CONFIG_FILES, *VERSION_FILES) or path in VERSION_FILES
 
     def read_config(self, files: Mapping[str, bytes], site: Site) -> dict[str, Any]:
         """Reads the parameters of the site, and the permalinks that decide addresses."""
-        return read_params(files)
+        folder = site_folder(site)
+        # The site's own folder goes over the root of the tree.
+        own = {path.removeprefix(folder): data for path, data in sorted(files.items(), key=lambda item: len(item[0]))}
+        params = read_params(own)
+        version = pinned_version(own)
+        return {"hugo_version": version, **params} if version else params
+
+    def companions(self, path: str, text: str, site: Site, known: RepositoryPaths) -> Iterable[str]:
+        """Yields the templates of a page's shortcodes and the files that they show; for a template what it reads."""
+        if "/layouts/" in f"/{path}":
+            return template_needs(text, site_folder(site), known)
+        return shortcode_needs(text, known)
 
     def inheritance_pages(self, path: str) -> Iterator[str]:
         """Yields the paths of the section pages above a page, from the root of the tree down."""
@@ -64,6 +79,9 @@ class Hugo(SiteGenerator):
             return "draft"
         if "draft" not in front.data and FrontMatter(inherited).flag("draft"):
             return "draft_section"
+        unbuilt = _unbuilt(front)
+        if unbuilt:
+            return unbuilt
         build = front.data.get("build") or front.data.get("_build") or inherited.get("build") or {}
         build = build if isinstance(build, Mapping) else {}
         if front.flag("headless") or str(build.get("render", "")) in ("never", "False"):
@@ -76,12 +94,35 @@ class Hugo(SiteGenerator):
         return page.site.base_url.rstrip("/") + "/" + path.lstrip("/")
 
     def anchors(self, page: Page) -> Anchors:
-        """Returns anchors as goldmark makes them."""
-        return GoldmarkAnchors()
+        """Returns anchors as goldmark makes them in the version of Hugo that the site pins."""
+        return GoldmarkAnchors(from_text=hugo_version(page.site.params) >= _IDS_FROM_TEXT)
 
     def rewrite(self, page: Page) -> Rewritten:
         """Replaces shortcodes."""
-        return rewrite_shortcodes(page.body, page.site.params, dict(page.vocabulary.shortcodes))
+        return rewrite_shortcodes(page)
+
+
+def _unbuilt(front: FrontMatter) -> str:
+    """Returns whether Hugo leaves a page out because of its dates."""
+    now = datetime.now(UTC)
+    starts = _moment(front.data.get("publishDate") or front.data.get("publishdate") or front.data.get("date"))
+    ends = _moment(front.data.get("expiryDate") or front.data.get("expirydate"))
+    if starts is not None and starts > now:
+        return "future"
+    return "expired" if ends is not None and ends <= now else ""
+
+
+def _moment(value: object) -> datetime | None:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        return None
+    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
 
 
 def page_path(relative: str, front: FrontMatter, params: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,6 +14,13 @@ CONFIG_FILES: Final = (
     *(f"config/_default/{name}.{suffix}" for suffix in ("toml", "yaml", "yml", "json") for name in ("config", "hugo")),
     *(f"config/_default/params.{suffix}" for suffix in ("toml", "yaml", "yml", "json")),
 )
+# Files that say which Hugo builds the site, most specific first.
+VERSION_FILES: Final = ("netlify.toml", ".hugo-version", ".hvm", "package.json")
+_PINS: Final = re.compile(
+    r"""HUGO_VERSION\s*=\s*["']?v?(\d+\.\d+(?:\.\d+)?)|"hugo(?:-extended|-bin)?"\s*:\s*"[\^~>=v]*(\d+\.\d+(?:\.\d+)?)"""
+    r"""|\Av?(\d+\.\d+(?:\.\d+)?)""",
+)
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)")
 _MAX_DEPTH: Final = 8
 _MAX_VALUES: Final = 10_000
 
@@ -34,6 +42,25 @@ def read_params(files: Mapping[str, bytes]) -> dict[str, Any]:
             # A few aliases can stand for millions of values: the budget is for the whole file.
             params = _merged(params, _printable(own, _MAX_DEPTH, [_MAX_VALUES]))
     return params
+
+
+def pinned_version(files: Mapping[str, bytes]) -> str:
+    """Returns the version of Hugo that a site pins, empty where it pins none.
+
+    Args:
+        files: Contents by path below the folder of the site.
+    """
+    for path in VERSION_FILES:
+        match = _PINS.search(files.get(path, b"").decode("utf-8", "replace"))
+        if match is not None:
+            return str(next(filter(None, match.groups())))
+    return ""
+
+
+def hugo_version(params: Mapping[str, Any]) -> tuple[int, int]:
+    """Returns the version in the parameters of a site; (0, 0) where none is known."""
+    match = _VERSION.search(str(params.get("hugo_version") or ""))
+    return (int(match[1]), int(match[2])) if match is not None else (0, 0)
 
 
 def _own(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """A page's source as it is rewritten before Markdown is parsed: line for line, with every drop counted.
 
-A rewrite may shorten or blank a line; it never adds or removes one, so that line numbers stay those of the file.
+A rewrite may shorten or blank a line, and put several in its place: each says which line of the file it comes from.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,19 +25,24 @@ class Rewritten:
     """The lines of a page's body after a rewrite.
 
     Attributes:
-        lines: As many lines as the body has.
+        lines: As many lines as the body has, or more where `origins` says where they come from.
         reasons: For a line that the rewrite emptied (index from 0), the rule that did it.
         counts: How often each rule dropped something.
+        origins: For each line the line of the body (from 0) that it comes from, in ascending order; empty where they
+            are the same.
     """
 
     lines: list[str]
     reasons: dict[int, str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    origins: list[int] = field(default_factory=list)
 
-    def emptied(self, before: list[str], reason: str) -> None:
+    def emptied(self, before: Sequence[str], reason: str) -> None:
         """Notes the lines that held text before a rewrite and are blank now."""
-        for index, (old, new) in enumerate(zip(before, self.lines, strict=True)):
-            if is_blank(new) and not is_blank(old):
+        origins = self.origins or range(len(self.lines))
+        filled = {origin for origin, line in zip(origins, self.lines, strict=True) if not is_blank(line)}
+        for index, old in enumerate(before):
+            if index not in filled and not is_blank(old):
                 self.reasons.setdefault(index, reason)
 
 

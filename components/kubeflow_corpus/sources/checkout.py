@@ -16,6 +16,8 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
@@ -32,6 +34,7 @@ from kubeflow_corpus.records import Document, Skip, SourceType
 from kubeflow_corpus.settings import DEFAULT_GITHUB_API_URL, Secret, Settings
 from kubeflow_corpus.sites.registry import generator_named
 from kubeflow_corpus.sources.catalogue import Source, refused_ref, refused_url
+from kubeflow_corpus.sources.companions import Companions
 from kubeflow_corpus.sources.decoding import MAX_BYTES, decode, unsafe_path
 from kubeflow_corpus.sources.folder import FolderTree, digest, fingerprint
 from kubeflow_corpus.sources.git.command import DEFAULT_LIMITS, Access, Git, TransferLimits, authorization
@@ -147,19 +150,26 @@ def source_type_of(source: Source, path: str) -> SourceType:
 def _documents(
     source: Source, revision: Revision, tree: Tree, named: Collection[str] | None
 ) -> Iterator[Document | Skip]:
-    entries, extras = _selection(source, tree)
+    entries, extras, known = _selection(source, tree)
     if named is not None:
         entries = [entry for entry in entries if entry.path in named]
-    readable = [entry for entry in entries if not entry.problem]
     attributes = [entry for entry in extras if entry.path.endswith(_ATTRIBUTE_FILE)][:_MAX_ATTRIBUTE_FILES]
-    generated = tree.generated(attributes, [entry.path for entry in readable]) if source.type == "code" else set()
-    site = _site(source, tree, extras)
-    contents = tree.contents((entry, MAX_BYTES[source_type_of(source, entry.path)]) for entry in readable)
+    readable = [entry.path for entry in entries if not entry.problem]
+    generated = tree.generated(attributes, readable) if source.type == "code" else set()
+    config = [] if source.type == "code" else list(tree.contents((entry, _SITE_FILE_BYTES) for entry in extras))
+    site = _site(source, config)
+    companions = Companions(source.site, tree, known)
     total = hashlib.sha256()
-    for entry in entries:
-        content = Content(entry, problem=entry.problem) if entry.problem else next(contents)
+    for content in config:
         total.update(fingerprint(content))
-        yield _document(source, revision, content, site, generated)
+    for content, files in companions.beside(_contents(source, tree, entries)):
+        total.update(fingerprint(content))
+        item = _document(source, revision, content, site, generated)
+        if files and isinstance(item, Document):
+            item = replace(item, metadata={**item.metadata, "files": files})
+        yield item
+    for content in companions.read:
+        total.update(fingerprint(content))
     # The digest is over every file: what was read of some of them says nothing about it.
     if named is None and isinstance(tree, FolderTree) and total.hexdigest() != revision.commit:
         raise SourceError(
@@ -169,19 +179,35 @@ def _documents(
         )
 
 
-def _selection(source: Source, tree: Tree) -> tuple[list[Entry], list[Entry]]:
-    """Returns the entries that the source selects, sorted by path, and those that say something about them."""
+def _contents(source: Source, tree: Tree, entries: Iterable[Entry]) -> Iterator[Content]:
+    entries = list(entries)
+    good = tree.contents(
+        (entry, MAX_BYTES[source_type_of(source, entry.path)]) for entry in entries if not entry.problem
+    )
+    for entry in entries:
+        yield Content(entry, problem=entry.problem) if entry.problem else next(good)
+
+
+def _selection(source: Source, tree: Tree) -> tuple[list[Entry], list[Entry], dict[str, Entry]]:
+    """Returns the entries that the source selects, sorted by path, those that say something about them, and others.
+
+    The others are what pages of a site may show: every entry that can be read.
+    """
     wanted: list[Entry] = []
     extras: list[Entry] = []
+    known: dict[str, Entry] = {}
     for entry in tree.entries():
         if source.selects(entry.path):
             unsafe = not entry.problem and unsafe_path(entry.path)
             wanted.append(Entry(entry.path, "unsafe_path", entry.key) if unsafe else entry)
         if _is_extra(source, entry):
             extras.append(entry)
+        if source.type == "docs" and not entry.problem and not unsafe_path(entry.path):
+            known[entry.path] = entry
     folders = {parent for entry in wanted for parent in _folders(entry.path)}
     near = [entry for entry in extras if source.type == "docs" or _parent(entry.path) in folders]
-    return sorted(wanted, key=lambda entry: entry.path), sorted(near, key=lambda entry: entry.path)
+    by_path = attrgetter("path")
+    return sorted(wanted, key=by_path), sorted(near, key=by_path), known
 
 
 def _folders(path: str) -> Iterator[str]:
@@ -203,12 +229,11 @@ def _is_extra(source: Source, entry: Entry) -> bool:
     return site is not None and generator_named(site.generator).is_config(entry.path, site)
 
 
-def _site(source: Source, tree: Tree, config: list[Entry]) -> dict[str, Any]:
+def _site(source: Source, config: Iterable[Content]) -> dict[str, Any]:
     site = source.site
     if site is None:
         return {}
-    found = tree.contents((entry, _SITE_FILE_BYTES) for entry in config)
-    files = {content.entry.path: content.data for content in found if not content.problem}
+    files = {content.entry.path: content.data for content in config if not content.problem}
     params = generator_named(site.generator).read_config(files, site)
     return replace(site, params={**params, **site.params}).to_dict()
 
@@ -346,11 +371,12 @@ def _folder_revision(source: Source, workdir: Path, limits: TransferLimits) -> R
             ref=source.ref,
         )
     tree = _folder_tree(source, workdir / "scratch", limits)
-    entries, _ = _selection(source, tree)
-    readable = ((entry, MAX_BYTES[source_type_of(source, entry.path)]) for entry in entries if not entry.problem)
-    contents = tree.contents(readable)
-    everything = (Content(entry, problem=entry.problem) if entry.problem else next(contents) for entry in entries)
-    return Revision(digest(everything))
+    entries, extras, known = _selection(source, tree)
+    config = [] if source.type == "code" else tree.contents((entry, _SITE_FILE_BYTES) for entry in extras)
+    companions = Companions(source.site, tree, known)
+    contents = (content for content, _ in companions.beside(_contents(source, tree, entries)))
+    # What pages are made with is read while they are: it comes last.
+    return Revision(digest(chain(config, contents, companions.read)))
 
 
 def _refuse_unsafe(source: Source) -> None:

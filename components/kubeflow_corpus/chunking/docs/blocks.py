@@ -77,6 +77,23 @@ def moved(block: Block, lines: int) -> Block:
     return replace(block, start=block.start + lines, end=block.end + lines, pieces=pieces)
 
 
+def at_origins(block: Block, origins: Sequence[int]) -> Block:
+    """Returns a block with its lines counted where they come from.
+
+    Args:
+        block: A block of rewritten lines.
+        origins: For each of those lines the one that it comes from.
+    """
+    start, end = original_span(block.start, block.end, origins)
+    return replace(block, start=start, end=end, pieces=tuple(at_origins(piece, origins) for piece in block.pieces))
+
+
+def original_span(start: int, end: int, origins: Sequence[int]) -> tuple[int, int]:
+    """Returns the lines (end exclusive) that a span of rewritten lines comes from."""
+    first = origins[min(start, len(origins) - 1)]
+    return first, max(origins[min(end, len(origins)) - 1] + 1, first + (end > start))
+
+
 def count_tokens(blocks: Sequence[Block], counter: TokenCounter) -> list[Block]:
     """Returns blocks with their tokens, counted in one call."""
     # Generated pages repeat themselves: each text is counted once.

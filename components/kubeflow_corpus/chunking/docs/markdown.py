@@ -72,6 +72,8 @@ def chunk(document: Document, budget: Budget, vocabulary: Vocabulary | None = No
         indented_code=generator.indented_code,
         math=front.flag("mathjax") or front.flag("math"),
     )
+    if rewritten.origins:
+        rendered.at_origins(rewritten.origins)
     sections = read_sections(rendered, front.text("title"))
     dropped = {**rewritten.reasons, **rendered.dropped}
     dropped |= dict.fromkeys(sections.bare, "heading_without_text") | dict.fromkeys(

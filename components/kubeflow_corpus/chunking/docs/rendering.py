@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from html.parser import HTMLParser
 from itertools import accumulate
 from typing import Any, Final
@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from kubeflow_corpus.chunking.docs.blocks import Block, moved, shifted
+from kubeflow_corpus.chunking.docs.blocks import Block, at_origins, moved, original_span, shifted
 from kubeflow_corpus.chunking.docs.html_text import KNOWN_TAGS, VOID_TAGS, hides, html_blocks
 from kubeflow_corpus.sites.anchors import Anchor, Anchors, HeadingSource
 from kubeflow_corpus.sites.page_lines import LABEL
@@ -73,6 +73,18 @@ class Rendered:
     items: list[Heading | Block] = field(default_factory=list)
     dropped: dict[int, str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+
+    def at_origins(self, origins: Sequence[int]) -> None:
+        """Counts lines where they come from: a rewrite may have put several in the place of one."""
+        self.items = [_at_origins(item, origins) for item in self.items]
+        self.dropped = {origins[line]: reason for line, reason in self.dropped.items()}
+
+
+def _at_origins(item: Heading | Block, origins: Sequence[int]) -> Heading | Block:
+    if isinstance(item, Block):
+        return at_origins(item, origins)
+    start, end = original_span(item.start, item.end, origins)
+    return replace(item, start=start, end=end)
 
 
 @cache
@@ -190,7 +202,8 @@ class _Writer:
 
     def _anchor(self, inline: Token) -> Anchor:
         raw = inline.content.rsplit("\n", 1)[-1]
-        return self._anchors.next(HeadingSource(raw, " ".join(self._inline(inline.content, plain=True).split("\n"))))
+        shown = partial(self._inline, plain=True)
+        return self._anchors.next(HeadingSource(raw, " ".join(shown(inline.content).split("\n")), shown))
 
     def _html(self, start: int, end: int) -> int:
         """Writes an HTML block; a table with blank lines in it is read to its end. Returns the line after it."""
