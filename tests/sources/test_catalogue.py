@@ -200,7 +200,12 @@ def test_select_refuses_a_name_that_is_unknown_or_of_another_type(load) -> None:
 
 def test_the_packaged_catalogue_lists_all_three_types() -> None:
     catalogue = load_catalogue()
-    assert {source.repo for source in catalogue.select("docs")} == {"kubeflow/website", "kserve/website"}
+    assert {source.repo for source in catalogue.select("docs")} == {
+        "kubeflow/website",
+        "kserve/website",
+        "kubeflow/trainer",
+        "kubeflow/spark-operator",
+    }
     assert {"kubeflow/pipelines", "kubeflow/katib", "kubeflow/trainer", "kserve/kserve"} <= {
         source.repo for source in catalogue.select("code")
     }
@@ -218,6 +223,9 @@ def test_the_packaged_catalogue_lists_all_three_types() -> None:
         ("kubeflow-website", "content/en/docs/components/hub/overview.md", ("model-registry",), ()),
         ("kubeflow-website", "content/en/docs/kubeflow-distribution/releases/kubeflow-1.9.md", ("platform",), ()),
         ("kserve-website", "docs/intro.mdx", ("kserve",), ()),
+        ("trainer-docs", "docs/legacy-v1/overview.md", ("training-operator",), ("v1",)),
+        ("trainer-docs", "docs/overview/index.md", ("trainer",), ()),
+        ("spark-operator-docs", "docs/website/overview/index.md", ("spark",), ()),
         ("pipelines-code", "manifests/kustomize/base/a.yaml", ("pipelines", "manifests"), ()),
         ("community-distribution-code", "applications/katib/upstream/x.yaml", ("katib", "manifests"), ()),
         ("community-distribution-code", "common/istio/x.yaml", ("platform", "manifests"), ()),

@@ -151,4 +151,33 @@ def test_the_packaged_patterns_find_all_pages_of_the_real_sites(tmp_path: Path) 
         assert all(item.metadata["product_area"] for item in documents if isinstance(item, Document))
         suffixes += [item.path.rpartition(".")[2] for item in documents]
     assert sorted(set(suffixes)) == ["json", "md", "mdx"]
-    assert (len(suffixes) - suffixes.count("json"), suffixes.count("json")) == (359, 26)
+    assert (len(suffixes) - suffixes.count("json"), suffixes.count("json")) == (442, 26)
+
+
+def test_what_pages_are_made_with_comes_with_them_and_is_part_of_the_revision(folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.html"
+    secret.write_text("secret")
+    write_files(
+        folder,
+        {
+            "docs/a.md": b'{{< x >}} {{< y >}} {{< link >}} {{< show "/etc/passwd.txt" "../../secret.html" >}}\n',
+            "layouts/shortcodes/x.html": b'{{ partial "p.html" . }}{{ site.Data.d.v }}',
+            "layouts/shortcodes/unused.html": b"1",
+            "layouts/partials/p.html": b'{{ partial "p.html" . }}',
+            "data/d.yaml": b"v: 1",
+        },
+    )
+    (folder / "layouts/shortcodes/link.html").symlink_to(secret)
+    source = _source(folder, site=Site("hugo", "docs", "https://example.org/"))
+    before = resolve_revision(source)
+    documents = {item.path: item for item in _fetch(source, tmp_path / "w") if isinstance(item, Document)}
+    assert set(documents["docs/a.md"].metadata["files"]) == {
+        "layouts/shortcodes/x.html",
+        "layouts/partials/p.html",
+        "data/d.yaml",
+    }
+    assert "files" not in documents["docs/z/b.md"].metadata
+    (folder / "layouts/shortcodes/unused.html").write_bytes(b"2")
+    assert resolve_revision(source) == before
+    (folder / "layouts/partials/p.html").write_bytes(b"new")
+    assert resolve_revision(source) != before

@@ -13,6 +13,8 @@ from kubeflow_corpus.sites.base import SiteGenerator
 GENERATORS: Final = {
     "hugo": "kubeflow_corpus.sites.hugo",
     "docusaurus": "kubeflow_corpus.sites.docusaurus",
+    "sphinx": "kubeflow_corpus.sites.sphinx",
+    "markdown": "kubeflow_corpus.sites.plain_markdown",
 }
 _NO_SITE: Final = {"": "kubeflow_corpus.sites.repository"}
 

@@ -373,10 +373,12 @@ class _CatalogueReader(YamlFile):
         line = line_of(mapping, "site")
         site = self.mapping(mapping["site"], "site", line)
         self.known_keys(site, _SITE_KEYS, "site")
-        for key in ("generator", "base_url"):
-            self.require(site, key, line)
+        self.require(site, "generator", line)
         generator = self.choice(site, "generator", tuple(GENERATORS))
-        return Site(generator, self._root(site), self._base_url(site), self._params(site))
+        if generator_named(generator).has_addresses:
+            self.require(site, "base_url", line)
+        base_url = self._base_url(site) if "base_url" in site else ""
+        return Site(generator, self._root(site), base_url, self._params(site))
 
     def _root(self, site: Mapping[str, Any]) -> str:
         root = self.text(site, "root") if site.get("root", "") != "" else ""
