@@ -1,16 +1,20 @@
-"""``kubeflow-corpus inspect PATH``: how one file is cut into rows, or why it is skipped."""
+"""``kubeflow-corpus inspect``: how one file is cut into rows or why it is skipped, or pages beside their built site."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from pathlib import Path
 from typing import Final
 
 from kubeflow_corpus.chunking.compose import Budget
+from kubeflow_corpus.chunking.docs.built_site import compare_site, compared
 from kubeflow_corpus.chunking.inspection import inspect_document, readable
-from kubeflow_corpus.errors import SourceError
+from kubeflow_corpus.chunking.run import chunk_documents
+from kubeflow_corpus.errors import InvalidArgument, SourceError
 from kubeflow_corpus.records import Document
+from kubeflow_corpus.sources import checkout
 from kubeflow_corpus.sources.catalogue import Catalogue, Source, load_catalogue
 from kubeflow_corpus.sources.checkout import Revision, blob_url, source_type_of
 from kubeflow_corpus.sources.decoding import decode
@@ -25,7 +29,15 @@ _TYPES: Final = {".md": "docs", ".mdx": "docs", ".markdown": "docs", ".yaml": "m
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("path", metavar="PATH", help="a file, or with --source a path in that source's local folder")
+    parser.add_argument(
+        "path", metavar="PATH", nargs="?", default="", help="a file, or with --source a path in that source's folder"
+    )
+    parser.add_argument(
+        "--against",
+        default="",
+        metavar="BUILT_SITE",
+        help="instead: compare all pages of --source with the folder that its site generator built",
+    )
     parser.add_argument("--source", default="", metavar="NAME", help="the catalogue entry whose site and rules apply")
     parser.add_argument("--catalogue", default="", metavar="FILE", help="default: the packaged catalogue")
     parser.add_argument(
@@ -47,6 +59,10 @@ def run(args: argparse.Namespace) -> int:
     """
     catalogue = load_catalogue(args.catalogue)
     source = catalogue.select(names=[args.source])[0] if args.source else None
+    if args.against:
+        return _against(source, catalogue, Path(args.against), args.budget)
+    if not args.path:
+        raise InvalidArgument("inspect has no PATH", remedy="Name a file, or a built site with --against")
     document = _document(Path(args.path), source, catalogue)
     inspection = inspect_document(document, Budget(wordpiece_counter(), max(args.budget, 16)), catalogue.vocabulary)
     if args.json:
@@ -54,6 +70,24 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(readable(inspection)))
     return 0
+
+
+def _against(source: Source | None, catalogue: Catalogue, built: Path, tokens: int) -> int:
+    """Compares all pages of a docs source with its built site; 1 where an anchor or a page is wrong."""
+    if source is None or source.site is None or not source.site.base_url or not built.is_dir():
+        raise InvalidArgument(
+            "--against needs --source with a docs source that has a site, and the folder of its built pages",
+            remedy="Build the site first, then: inspect --source NAME --against FOLDER",
+        )
+    budget = Budget(wordpiece_counter(), max(tokens, 16))
+    with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder:
+        items = checkout.fetch_documents(source, checkout.resolve_revision(source), Path(folder))
+        documents = [item for item in items if isinstance(item, Document)]
+    cut = chunk_documents(documents, budget, vocabulary=catalogue.vocabulary)
+    pages = ((document.path, chunked.chunks) for document, chunked in zip(documents, cut, strict=True))
+    results = list(compare_site(pages, source.site.base_url, built))
+    print("\n".join(compared(results)))
+    return 1 if any(page.wrong or page.unbuilt for page in results) else 0
 
 
 def _document(path: Path, source: Source | None, catalogue: Catalogue) -> Document:
