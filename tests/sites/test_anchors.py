@@ -132,3 +132,30 @@ def test_ids_of_hugo_before_and_since_0_144(raw: str, old: str, new: str) -> Non
         document = page(f"## {raw}\n\nText of the section.\n", site={"params": {"hugo_version": version}})
         row = markdown.chunk(document, budget()).chunks[0]
         assert row.citation_url.partition("#")[2] == wanted
+
+
+# Built with Hugo 0.147.9 and 0.168.0, which agree.
+PIECES = [
+    ("P1 **a 'b' c** end", "p1-a--end"),
+    ("P2 **a_b c** end", "p2-a_-end"),
+    ("P3 [a *b* c](x) end", "p3-a--end"),
+    ("P4 **a `c` d** end", "p4-a--end"),
+    ("P5 ***x y*** end", "p5-x-y-end"),
+    ("P6 **[l m](u) n** end", "p6-l-m-end"),
+    ("P7 ![alt *b* c](u) end", "p7-alt--end"),
+    ("P8 **don't do** end", "p8-don-end"),
+    ("P9 **a & b ! c** end", "p9-a--b--c-end"),
+    ("P10 ~~a *b* c~~ end", "p10-a--end"),
+    ("P11 **`code` d** end", "p11-code-end"),
+    ("P12 `a` b_c_d 'e'", "p12-a-b_c_d-e"),
+    ("P13 **a -- b ... c** end", "p13-a--end"),
+    ("P14 **a <b>h</b> d** end", "p14-a--end"),
+    ("P15 **a [b] c d** end", "p15-a--end"),
+    ("P16 **create_component_from_func and func_to_container_op support**", "p16-create_"),
+    ('P17 **a (b) c: d, e. f? "g" h** end', "p17-a-b-c-d-e-f--end"),
+]
+
+
+@pytest.mark.parametrize(("raw", "wanted"), PIECES)
+def test_of_emphasis_and_links_only_the_first_piece_is_in_an_id_of_newer_hugo(raw: str, wanted: str) -> None:
+    assert GoldmarkAnchors(from_text=True).next(HeadingSource(raw, raw)).id == wanted

@@ -11,13 +11,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final, Protocol
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 _GOLDMARK_ID: Final = re.compile(r"""(?:^|[\s,])(?:#([^\s#={},"']+)|id\s*=\s*"?([^\s"]+)"?)""")
 _CODE_SPAN: Final = re.compile(r"(`+[^`]*+`+)")
 _COMMENT: Final = re.compile(r"<!--.*?-->")
+# What ends a piece: what becomes typographic, a bracket, a mark that might have been emphasis (part of the piece).
+_PIECE_END: Final = re.compile(r"['\"\[]|--|\.\.\.|<<|>>|~~|(?<=[_*])(?=[^\s_*])")
 _DASHES: Final = re.compile(r"(?<!\\)---?")
 _SELF_LINK: Final = re.compile(
     r"<[a-z][a-z0-9+.-]{1,31}:[^\s<>]*>|(?<![\w(\[\"'<])(?:https?://|www\.)[^\s<]+", re.IGNORECASE
@@ -38,12 +43,10 @@ class HeadingSource:
     Attributes:
         raw: The last line of the heading's Markdown, without markers.
         text: What a reader sees of the heading.
-        shown: Gives what a reader sees of a line of Markdown.
     """
 
     raw: str
     text: str
-    shown: Callable[[str], str] = str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +90,11 @@ class GoldmarkAnchors:
                 self._taken.add(name)
                 return Anchor(name, text)
             if attributes.lstrip().startswith("."):
-                return Anchor(self._generate(before, heading), text)
-        return Anchor(self._generate(heading.raw, heading), heading.text)
+                return Anchor(self._generate(before), text)
+        return Anchor(self._generate(heading.raw), heading.text)
 
-    def _generate(self, raw: str, heading: HeadingSource) -> str:
-        base = goldmark_slug(_typographic(raw, heading.shown) if self.from_text else raw)
+    def _generate(self, raw: str) -> str:
+        base = goldmark_slug(_heading_text(raw) if self.from_text else raw)
         if not base and self.from_text:
             return ""
         base = base or "heading"
@@ -125,14 +128,35 @@ class GithubAnchors:
         return Anchor(name, heading.text)
 
 
-def _typographic(raw: str, shown: Callable[[str], str]) -> str:
-    """Returns the text of a heading as Hugo renders it: dashes instead of hyphens, addresses that link themselves not.
+def _heading_text(raw: str) -> str:
+    """Returns the text of which Hugo since 0.144 makes an id (``internal/render``, ``TextPlain``).
 
-    Quotes and dots that become typographic are left out of an id either way.
+    Of what is in emphasis, in a link or in the text of an image, only the first piece counts, and what is made
+    typographic ends a piece. Addresses that link themselves do not count.
     """
     parts = _CODE_SPAN.split(raw)
-    parts[::2] = [_SELF_LINK.sub("", _DASHES.sub("", _COMMENT.sub("", part))) for part in parts[::2]]
-    return shown("".join(parts))
+    parts[::2] = [_SELF_LINK.sub("", _COMMENT.sub("", part)) for part in parts[::2]]
+    (line,) = _inline_parser().parseInline("".join(parts)) or [Token("inline", "", 0)]
+    out: list[str] = []
+    depth, first = 0, True
+    for token in line.children or ():
+        depth += token.nesting
+        if token.nesting == 1:
+            first = first or depth == 1
+            continue
+        code, inside = token.type == "code_inline", depth > 0 or token.type == "image"
+        text = "" if token.type == "html_inline" else token.content
+        if token.nesting == -1 or (inside and depth and not first) or (not text and token.type == "text"):
+            continue
+        piece = text if code else _PIECE_END.split(text, maxsplit=1)[0] if inside else _DASHES.sub("", text)
+        out.append(piece)
+        first = depth == 0
+    return "".join(out)
+
+
+@cache
+def _inline_parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": True}).enable("strikethrough")
 
 
 def _goldmark_attributes(line: str) -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from html.parser import HTMLParser
 from itertools import accumulate
 from typing import Any, Final
@@ -202,8 +202,7 @@ class _Writer:
 
     def _anchor(self, inline: Token) -> Anchor:
         raw = inline.content.rsplit("\n", 1)[-1]
-        shown = partial(self._inline, plain=True)
-        return self._anchors.next(HeadingSource(raw, " ".join(shown(inline.content).split("\n")), shown))
+        return self._anchors.next(HeadingSource(raw, " ".join(self._inline(inline.content, plain=True).split("\n"))))
 
     def _html(self, start: int, end: int) -> int:
         """Writes an HTML block; a table with blank lines in it is read to its end. Returns the line after it."""
