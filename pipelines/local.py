@@ -53,6 +53,11 @@ class Workplace:
         return self.root / "cache"
 
     @property
+    def vectors(self) -> Path:
+        """Vectors that were made, where EMBEDDING_CACHE does not say another folder, or none."""
+        return self.root / "vectors"
+
+    @property
     def log(self) -> Path:
         """Everything that KFP and the steps print."""
         return self.run / "log.txt"
@@ -160,6 +165,8 @@ def _environment(place: Workplace) -> Iterator[None]:
     uri = os.environ.get("MILVUS_URI", "").strip() or str(place.milvus)
     os.environ["MILVUS_URI"] = uri if "://" in uri else os.path.abspath(uri)
     os.environ[EVENTS_VARIABLE] = str(place.events)
+    # What an interrupted run has embedded, which may be hours of work, the next one finds.
+    os.environ.setdefault("EMBEDDING_CACHE", str(place.vectors))
     # A step ends with the process that is named here, from before it reads its options on.
     os.environ[RUN_PROCESS_VARIABLE] = process_name(os.getpid())
     # Steps find the project in the environment of this interpreter, and buffer nothing that a crash would lose.

@@ -16,6 +16,7 @@ from kubeflow_corpus.collections import find_collection
 from kubeflow_corpus.custom_resources import defines_crd, explains_crds
 from kubeflow_corpus.ingest.build import build_digest
 from kubeflow_corpus.ingest.options import Runner, RunOptions
+from kubeflow_corpus.ingest.patterns import PatternWatch
 from kubeflow_corpus.ingest.results import RowInputs, SourceState, StepResult, by_reason
 from kubeflow_corpus.ingest.step import AROUND_FILE, ROWS_FILE, SKIPS_FILE, Work, attempt, read_result, run_step
 from kubeflow_corpus.ingest.words import write_vocabulary
@@ -130,7 +131,9 @@ def _fetch(work: Work[SourceState]) -> SourceState:
     revision = Revision(before.made_of.revision, before.committed_at)
     with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as workdir:
         if before.named is None:
-            return write_documents(work, checkout.fetch_documents(source, revision, Path(workdir)))
+            patterns = PatternWatch(source)
+            fetched = write_documents(work, patterns.track(checkout.fetch_documents(source, revision, Path(workdir))))
+            return replace(fetched, alarms=(*fetched.alarms, *patterns.alarms()))
         named = frozenset(before.named)
         return write_documents(work, _named_documents(source, revision, named, Path(workdir), work.folder))
 

@@ -25,7 +25,7 @@ from kubeflow_corpus.store.publish import publish as publish_version
 from kubeflow_corpus.store.record import RunRecord, last_run
 from kubeflow_corpus.store.schema import served_name
 from kubeflow_corpus.store.settled import settled_sources, unchanged_plan
-from kubeflow_corpus.store.versions import list_versions, live_version, properties_of, set_properties
+from kubeflow_corpus.store.versions import list_versions, live_version, properties_of, refuse_foreign, set_properties
 from kubeflow_corpus.tokens import wordpiece_counter
 from kubeflow_corpus.vocabulary import VOCABULARY_KEY, Vocabulary
 
@@ -50,6 +50,7 @@ def _read_state(work: Work[StepResult]) -> StepResult:
     spec = find_collection(before.collection)
     rebuild = before.options.rebuild
     with connected(settings) as client:
+        refuse_foreign(client, served_name(settings.collection_prefix, spec.alias))
         cursors = {
             source: resume_cursor(
                 client, spec, source, prefix=settings.collection_prefix, recipe=before.made_with, mode=_mode(before)

@@ -35,6 +35,7 @@ from kubeflow_corpus.store.context import (
     skips_by_reason,
     summed_counts,
 )
+from kubeflow_corpus.store.deletions import deletions_property
 from kubeflow_corpus.store.lease import Lease
 from kubeflow_corpus.store.ledger import READ_BACK, SERVED, TARGET, Ledger
 from kubeflow_corpus.store.manual import sync_manual_rows
@@ -112,7 +113,7 @@ def apply_plan(
     versions = lease.acquire(wait_seconds, announce)
     try:
         resolution = _resolve_again(client, plan, versions)
-        target = _open_target(client, plan, resolution, lease, dense_index)
+        target = _open_target(client, plan, resolution, lease, dense_index, announce)
         context = RunContext(
             client,
             plan.spec,
@@ -165,7 +166,12 @@ def _resolve_again(client: MilvusClient, plan: Plan, versions: list[Version]) ->
 
 
 def _open_target(
-    client: MilvusClient, plan: Plan, resolution: VersionChoice, lease: Lease, dense_index: str
+    client: MilvusClient,
+    plan: Plan,
+    resolution: VersionChoice,
+    lease: Lease,
+    dense_index: str,
+    announce: Callable[[str], None],
 ) -> Version:
     """Returns the version to write, created if there is none, and under the lease."""
     target, backend = resolution.target, detect_backend(client)
@@ -179,9 +185,11 @@ def _open_target(
         except LeaseHeld:
             drop_version(client, plan.served, target)
             raise
-    elif target.name not in lease.names:
+        return target
+    if target.name not in lease.names:
         lease.cover(target.name)
-        ensure_indexed(client, target.name, backend, dense_index)
+    if (fields := ensure_indexed(client, target.name, backend, dense_index)) and target.live:
+        announce(f"{target.name}: the index of {', '.join(fields)} was gone and is made again")
     return target
 
 
@@ -261,7 +269,9 @@ def _sync(
     )
     writer.lease.renew(force=True)
     settled = {} if found.skipped else settled_properties(context.results, ledger.wanted_by_source())
-    save_record(client, target.name, done, {**_source_properties(context, target), **settled})
+    lost = {source: counts.get("deleted", 0) for source, counts in found.documents.items()}
+    deletions = deletions_property(context.live, lost, context.allow_deletions)
+    save_record(client, target.name, done, {**_source_properties(context, target), **settled, **deletions})
     return done
 
 

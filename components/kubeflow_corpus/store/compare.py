@@ -12,6 +12,7 @@ from kubeflow_corpus.milvus import store_errors
 from kubeflow_corpus.records import Skip
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.context import RunContext
+from kubeflow_corpus.store.deletions import recent_deletions
 from kubeflow_corpus.store.ledger import SERVED, STORED_FIELDS, TARGET, Ledger
 from kubeflow_corpus.store.rows import scan
 from kubeflow_corpus.store.versions import Version, ensure_loaded
@@ -141,11 +142,14 @@ def _sources_to_drop(context: RunContext, ledger: Ledger, place: int) -> Iterato
 def _guard(context: RunContext, stored: Mapping[str, int], states: Mapping[str, Mapping[str, int]]) -> tuple[str, ...]:
     if context.live is None:
         return ()
-    lines = []
+    lines, recent = [], recent_deletions(context.live)
     for source, counts in states.items():
-        deleted, total = counts.get("deleted", 0), stored.get(source, 0)
-        if source not in context.allow_deletions and deleted > total * context.max_deleted_share:
-            lines.append(f"{deleted} of {total} documents of source {source} would be deleted")
+        deleted, before = counts.get("deleted", 0), recent.get(source, 0)
+        total = stored.get(source, 0) + before
+        allowed = source in context.allow_deletions
+        if deleted and not allowed and deleted + before > total * context.max_deleted_share:
+            after = f", {before} of them in the last day" if before else ""
+            lines.append(f"{deleted + before} of {total} documents of source {source} would be deleted{after}")
     return tuple(lines)
 
 

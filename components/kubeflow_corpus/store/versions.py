@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.collections import CollectionSpec
-from kubeflow_corpus.errors import CollectionNotFound, StoreError, VersionInUse
+from kubeflow_corpus.errors import CollectionNotFound, SchemaMismatch, StoreError, VersionInUse
 from kubeflow_corpus.milvus import Backend, read_with_retry, store_errors
 from kubeflow_corpus.model import ModelIdentity, Recipe
 from kubeflow_corpus.retry import Backoff
@@ -113,6 +113,31 @@ def list_versions(client: MilvusClient, served: str) -> list[Version]:
     return [Version(name, number, name == live, properties_of(client, name)) for number, name in numbered]
 
 
+def refuse_foreign(client: MilvusClient, served: str) -> None:
+    """Refuses an alias that leads to a collection that this program did not make, before any work is done for it.
+
+    Raises:
+        SchemaMismatch: A collection has the name of the alias or of one of its versions, or the alias leads elsewhere.
+    """
+    with store_errors(served):
+        names = read_with_retry(client.list_collections)
+    live = live_name(client, served)
+    found = served if served in names else live if live and version_number(served, live) is None else ""
+    if not found:
+        unknown = (
+            version.name
+            for version in list_versions(client, served)
+            if schema.SCHEMA_VERSION_KEY not in version.properties
+        )
+        found = next(unknown, "")
+    if found:
+        raise SchemaMismatch(
+            f"Collection {found} was not made by this program, and it has the place of alias {served}",
+            remedy="Set COLLECTION_PREFIX or MILVUS_DATABASE to keep apart from it, or drop or rename that collection",
+            collection=found,
+        )
+
+
 def live_version(versions: Iterable[Version]) -> Version | None:
     """Returns the one that is served, if any is."""
     return next((version for version in versions if version.live), None)
@@ -189,8 +214,12 @@ def create_version(
     raise StoreError(f"{served}: no version number is free from {first} on", remedy="Run kubeflow-corpus prune")
 
 
-def ensure_indexed(client: MilvusClient, name: str, backend: Backend, dense_index: str = "FLAT") -> None:
-    """Completes a version whose creation was killed between the collection and its indexes, and loads it."""
+def ensure_indexed(client: MilvusClient, name: str, backend: Backend, dense_index: str = "FLAT") -> list[str]:
+    """Completes a version that lacks an index, because its creation was killed or somebody dropped it, and loads it.
+
+    Returns:
+        The fields that had none.
+    """
     fields = [schema.VECTOR_FIELD, *([schema.SPARSE_FIELD] if backend.bm25 else [])]
     with store_errors(name):
         # One by one: a kill can leave the first of two, and an index that exists cannot be created again.
@@ -199,6 +228,7 @@ def ensure_indexed(client: MilvusClient, name: str, backend: Backend, dense_inde
             # Loading waits for the indexes of a server; waiting here costs one second per index on Milvus Lite.
             client.create_index(name, schema.index_params(backend, dense_index, missing), sync=False)
     ensure_loaded(client, name)
+    return missing
 
 
 def ensure_loaded(client: MilvusClient, name: str) -> None:
