@@ -63,6 +63,11 @@ class Workplace:
         return self.run / "log.txt"
 
     @property
+    def report(self) -> Path:
+        """How the run went, as a page; the same as JSON is beside it."""
+        return self.run / "report.html"
+
+    @property
     def events(self) -> Path:
         """What the steps say while they run."""
         return self.run / "events.jsonl"

@@ -1,11 +1,13 @@
 """``kubeflow-corpus run``: a pipeline on this machine, or what it would do."""
 
 import argparse
+import json
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kubeflow_corpus.collections import find_collection
@@ -13,7 +15,9 @@ from kubeflow_corpus.errors import CatalogueError, RunFailed, SettingsError
 from kubeflow_corpus.ingest.options import RunOptions
 from kubeflow_corpus.ingest.progress import Event
 from kubeflow_corpus.ingest.report import CRASH_REMEDY, notify, run_failed
+from kubeflow_corpus.ingest.run_report import run_page, run_report
 from kubeflow_corpus.ingest.runner import RunFolders, dry_run_collection, row_digest
+from kubeflow_corpus.ingest.store import stored_sources
 from kubeflow_corpus.ingest.summary import Failure, failures, summary_lines
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import Catalogue, Source, load_catalogue
@@ -81,9 +85,9 @@ def run(args: argparse.Namespace) -> int:
     known = load_catalogue(options.catalogue)
     named = named_documents(known, options.changed_paths, sources=options.sources, rebuild=options.rebuild)
     chosen = _chosen_sources(known, args.pipeline, list(named) or options.sources)
-    known.select("", options.allow_deletions)
     settings = Settings.from_env()
     place = Workplace.new(Path(args.local), args.pipeline)
+    _check_allowed(known, options, settings, place)
     if args.digest and not args.dry_run:
         raise SettingsError("--digest is of a dry run", remedy="Add --dry-run")
     if args.dry_run:
@@ -96,9 +100,14 @@ def run(args: argparse.Namespace) -> int:
     for collection in PIPELINES[args.pipeline].collections:
         if collection in result.published:
             print("\n".join(summary_lines(result.published[collection])))
-    print(f"{time.monotonic() - started:.1f} s, {_peak(result.screen.events)}; artifacts and log: {place.run}")
+    found = _failures(result)
+    _write_report(result, found, place)
+    print(f"{time.monotonic() - started:.1f} s, {_peak(result.screen.events)}; artifacts, log and report: {place.run}")
     try:
-        _raise_failures(result, place)
+        if found:
+            raise run_failed(found)
+        if result.error:
+            raise RunFailed(f"A step ended without saying why: {result.error}", remedy=f"See {place.log}")
     except RunFailed as error:
         if not _was_reported(result.screen.events):
             notify(settings.notify_webhook_url, f"run {place.run_id}: {error}")
@@ -175,10 +184,30 @@ def _peak(events: Sequence[Event]) -> str:
     return f"at most {largest.memory_mb} MB in a step ({largest.step})"
 
 
-def _raise_failures(result: LocalRun, place: Workplace) -> None:
+def _check_allowed(known: Catalogue, options: RunOptions, settings: Settings, place: Workplace) -> None:
+    """Refuses a source whose deletion is allowed and that is neither in the catalogue nor stored.
+
+    Raises:
+        CatalogueError: The name is misspelt.
+    """
+    names = {source.name for source in known.sources}
+    left = [name for name in options.allow_deletions if name not in names]
+    if left and not set(left) <= stored_sources(replace(settings, milvus_uri=settings.milvus_uri or str(place.milvus))):
+        known.select("", left)
+
+
+def _write_report(result: LocalRun, found: Sequence[Failure], place: Workplace) -> None:
+    lines = [failure.line() for failure in found] or ([result.error] if result.error else [])
+    report = run_report(list(result.published.values()), result.screen.events, lines)
+    report["run"] = place.run_id
+    place.report.with_suffix(".json").write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
+    place.report.write_text(run_page(report), encoding="utf-8")
+
+
+def _failures(result: LocalRun) -> list[Failure]:
     found = [failure for published in result.published.values() for failure in failures(published)]
     if not found and not result.error:
-        return
+        return []
     known = {(failure.collection, failure.source, failure.step) for failure in found}
     for event in result.screen.events:
         # A step that ended early has no result: what it said last is all there is.
@@ -188,9 +217,7 @@ def _raise_failures(result: LocalRun, place: Workplace) -> None:
             found.append(Failure(event.collection, event.item, event.step, cause))
     if result.error:
         found += [failure for failure in _killed(result.screen.events) if failure not in found]
-    if found:
-        raise run_failed(found)
-    raise RunFailed(f"A step ended without saying why: {result.error}", remedy=f"See {place.log}")
+    return found
 
 
 def _killed(events: Sequence[Event]) -> list[Failure]:

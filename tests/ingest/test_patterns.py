@@ -1,4 +1,4 @@
-"""A pattern of the catalogue that matches nothing is named, and a source of which none matches is no empty source."""
+"""A pattern of the catalogue that matches nothing is named, and a source of which none matches has not become empty."""
 
 from __future__ import annotations
 

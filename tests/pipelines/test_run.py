@@ -111,6 +111,12 @@ def test_a_run_indexes_every_source_and_says_how_each_ended(indexed: tuple[Path,
     assert ["bees", "1", "1", "1", "0", "0", "ok"] in table
     assert "docs embed texts-0000: done" in first.err
     assert "\r" not in first.err, "no bars where no terminal is attached"
+    (page,) = (folder / "local").rglob("report.html")
+    report = json.loads(page.with_suffix(".json").read_text())
+    assert "apples" in page.read_text() and report["failures"] == []
+    (part,) = report["collections"]
+    assert (part["outcome"], [source["source"] for source in part["sources"]]) == ("published", ["apples", "bees"])
+    assert {"embed", "apply"} <= {step["step"] for step in report["steps"] if step["memory_mb"] and step["seconds"]}
 
 
 @pytest.mark.slow

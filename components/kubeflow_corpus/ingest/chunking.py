@@ -14,6 +14,7 @@ from kubeflow_corpus.artifacts import read_documents, write_jsonl
 from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.chunking.run import chunk_documents
 from kubeflow_corpus.ingest.results import SourceState, by_reason
+from kubeflow_corpus.ingest.run_report import with_examples
 from kubeflow_corpus.ingest.step import AROUND_FILE, ROWS_FILE, SKIPS_FILE, Work, read_source, run_step
 from kubeflow_corpus.ingest.words import read_vocabulary, write_vocabulary
 from kubeflow_corpus.records import Chunked, Document, Skip
@@ -58,7 +59,7 @@ def _chunk(work: Work[SourceState], documents: Path) -> SourceState:
     counts = {**before.counts, "chunks": written, "removed lines": tally.removed_lines, "truncated": truncated}
     after = replace(before, counts=counts, left_out=by_reason(tally.skips), details=dict(tally.details))
     work.watch.count(**{name: count for name, count in after.figures.items() if name not in before.figures})
-    return after
+    return with_examples(after, tally.skips)
 
 
 @dataclass(slots=True)

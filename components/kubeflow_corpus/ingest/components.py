@@ -199,17 +199,20 @@ def evaluate(applied: Input[Dataset], evaluated: Output[Dataset], metrics: Outpu
 
 
 @dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)
-def publish(evaluated: Input[Dataset], published: Output[Dataset], summary: Output[Markdown]) -> None:
+def publish(
+    evaluated: Input[Dataset], published: Output[Dataset], summary: Output[Markdown], page: Output[HTML]
+) -> None:
     """Serves what was written, if the gates pass.
 
     Args:
         evaluated: What was written, and what the evaluation says of it.
         published: What is served now, and how it went.
         summary: How it went with each source.
+        page: The same with everything that was left out, marked or changed.
     """
     from kubeflow_corpus.ingest.store import publish
 
-    published.metadata.update(publish(evaluated.path, published.path, summary.path).metadata())
+    published.metadata.update(publish(evaluated.path, published.path, summary.path, page.path).metadata())
 
 
 @dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)

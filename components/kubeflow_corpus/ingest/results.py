@@ -121,6 +121,7 @@ class SourceState(Result):
         skipped: Files that `fetch` passed over, by reason.
         left_out: Documents of which `chunk` made no row, by reason.
         details: Everything else that the chunkers counted.
+        examples: Names of some documents that gave nothing, by reason.
         alarms: What somebody should look at although the work is done, one line each.
     """
 
@@ -139,6 +140,7 @@ class SourceState(Result):
     skipped: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     details: Mapping[str, int] = field(default_factory=dict)
+    examples: Mapping[str, Sequence[str]] = field(default_factory=dict)
     alarms: tuple[str, ...] = ()
 
     @property
@@ -211,6 +213,7 @@ class StepResult(Result):
         shard: The shard that was embedded, in the result of that step.
         counts: Figures by name.
         sources: How it went with each source.
+        before: What the served version records of the run before: ``rows``, ``skipped`` and ``counts``.
     """
 
     options: RunOptions = RunOptions()
@@ -227,6 +230,7 @@ class StepResult(Result):
     shard: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     sources: tuple[SourceState, ...] = ()
+    before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def item(self) -> str:

@@ -62,7 +62,7 @@ def run_collection(collection: str, options: RunOptions, folders: RunFolders) ->
         embed(shard, at("plan"), target)
     apply(at("plan"), chunks, vectors, at("apply"))
     evaluate(at("apply"), at("evaluate"), at("page.html"))
-    return publish(at("evaluate"), at("publish"), at("summary.md"))
+    return publish(at("evaluate"), at("publish"), at("summary.md"), at("run.html"))
 
 
 def dry_run_collection(collection: str, options: RunOptions, folders: RunFolders) -> StepResult:

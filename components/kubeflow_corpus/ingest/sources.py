@@ -18,6 +18,7 @@ from kubeflow_corpus.ingest.build import build_digest
 from kubeflow_corpus.ingest.options import Runner, RunOptions
 from kubeflow_corpus.ingest.patterns import PatternWatch
 from kubeflow_corpus.ingest.results import RowInputs, SourceState, StepResult, by_reason
+from kubeflow_corpus.ingest.run_report import with_examples
 from kubeflow_corpus.ingest.step import AROUND_FILE, ROWS_FILE, SKIPS_FILE, Work, attempt, read_result, run_step
 from kubeflow_corpus.ingest.words import write_vocabulary
 from kubeflow_corpus.records import Document, Skip
@@ -217,7 +218,7 @@ def write_documents(work: Work[SourceState], items: Iterable[Document | Skip]) -
     write_jsonl(work.folder / SKIPS_FILE, (skip.to_dict() for skip in skips))
     fetched = replace(work.before, counts={"documents": count}, skipped=by_reason(skips))
     work.watch.count(**fetched.figures)
-    return fetched
+    return with_examples(fetched, skips)
 
 
 def _documents(items: Iterable[Document | Skip], skips: list[Skip]) -> Iterator[dict[str, Any]]:

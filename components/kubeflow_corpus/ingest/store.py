@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubeflow_corpus.artifacts import read_chunks
-from kubeflow_corpus.collections import find_collection
+from kubeflow_corpus.collections import COLLECTIONS, find_collection
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.ingest.build import fingerprint
 from kubeflow_corpus.ingest.results import SourceState, StepResult
+from kubeflow_corpus.ingest.run_report import run_page, run_report
 from kubeflow_corpus.ingest.step import ROWS_FILE, VECTORS_FILE, Work, read_result, read_source, run_step
 from kubeflow_corpus.ingest.summary import markdown
 from kubeflow_corpus.ingest.words import read_vocabulary, write_vocabulary
@@ -23,7 +24,7 @@ from kubeflow_corpus.store.apply import apply_plan
 from kubeflow_corpus.store.plan import Mode, Plan, SourceResult, plan_sync, resume_cursor
 from kubeflow_corpus.store.publish import publish as publish_version
 from kubeflow_corpus.store.record import RunRecord, last_run
-from kubeflow_corpus.store.schema import served_name
+from kubeflow_corpus.store.schema import HEAD_PREFIX, served_name
 from kubeflow_corpus.store.settled import settled_sources, unchanged_plan
 from kubeflow_corpus.store.versions import list_versions, live_version, properties_of, refuse_foreign, set_properties
 from kubeflow_corpus.tokens import wordpiece_counter
@@ -66,7 +67,20 @@ def _read_state(work: Work[StepResult]) -> StepResult:
         settled=settled,
         failed_in={item["source"]: record.run for item in record.failed} if record else {},
         live=live.name if live else "",
+        before={"rows": record.rows, "skipped": record.skipped, "counts": record.counts} if record else {},
     )
+
+
+def stored_sources(settings: Settings) -> set[str]:
+    """Returns the sources of which a served version holds documents, over all collections."""
+    if settings.embedded_milvus and not Path(settings.require_milvus_uri()).exists():
+        return set()
+    with connected(settings) as client:
+        found = (
+            live_version(list_versions(client, served_name(settings.collection_prefix, spec.alias)))
+            for spec in COLLECTIONS
+        )
+        return {source for version in found if version for source in version.prefixed(HEAD_PREFIX)}
 
 
 def _mode(before: StepResult) -> Mode:
@@ -261,17 +275,19 @@ def _with_documents(state: SourceState, record: RunRecord) -> SourceState:
     return replace(state, counts={**state.counts, **documents})
 
 
-def publish(evaluated: str, target: str, summary: str) -> StepResult:
+def publish(evaluated: str, target: str, summary: str, page: str) -> StepResult:
     """Serves what was written, if the gates pass.
 
     Args:
         evaluated: Folder that `evaluate` wrote.
         target: Folder for the result, which has the record of the run.
         summary: File for the summary, Markdown.
+        page: File for the page, HTML.
     """
     result = run_step(read_result(evaluated).begin("publish"), target, _publish)
-    Path(summary).parent.mkdir(parents=True, exist_ok=True)
-    Path(summary).write_text(markdown(result), encoding="utf-8")
+    for file, text in ((summary, markdown(result)), (page, run_page(run_report([result])))):
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text(text, encoding="utf-8")
     return result
 
 

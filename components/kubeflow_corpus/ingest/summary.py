@@ -83,7 +83,19 @@ def figures_line(result: StepResult) -> str:
 
 def reasons(result: StepResult) -> list[str]:
     """Returns why documents of a collection gave nothing, one line per source and reason."""
-    return [f"{part.source}: {count:,} {reason}" for part in result.sources for reason, count in part.reasons.items()]
+    lines = [f"{part.source}: {count:,} {reason}" for part in result.sources for reason, count in part.reasons.items()]
+    return [*lines, *left_catalogue(result)]
+
+
+def left_catalogue(result: StepResult) -> list[str]:
+    """Returns the sources that are stored and no longer in the catalogue, one line each with the remedy."""
+    plan = result.plan
+    return [
+        f"{name}: {plan.documents[name].get('held', 0):,} documents are stored, and the catalogue no longer has the "
+        f"source. Remove them with --allow-deletions {name}"
+        for name in (plan.orphans if plan else ())
+        if plan and name not in plan.allow_deletions
+    ]
 
 
 def not_shown(result: StepResult) -> list[str]:
