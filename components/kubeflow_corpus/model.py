@@ -29,6 +29,9 @@ class ModelIdentity:
         dimension: Length of the vectors.
         max_tokens: Tokens that the model reads, special tokens included.
         dtype: Number format of the weights, for information; empty where unknown.
+        query_prefix: Words before every question.
+        document_prefix: Words before every text that is indexed.
+        pooling: How token vectors become one, where a service says so; the length of a vector is always 1.
     """
 
     model: str
@@ -37,6 +40,9 @@ class ModelIdentity:
     max_tokens: int
     # Recorded, not compared: a service that is restarted in float16 gives the same vectors to the fourth digit.
     dtype: str = field(default="", compare=False)
+    query_prefix: str = ""
+    document_prefix: str = ""
+    pooling: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from kubeflow_corpus.errors import SettingsError
 
+# The value of a prefix that turns the preset of a model off.
+NO_PREFIX: Final = "none"
 DENSE_INDEXES: Final = ("FLAT", "HNSW")
 DEFAULT_GITHUB_API_URL: Final = "https://api.github.com"
 
@@ -125,6 +127,11 @@ def _setting(description: str, parse: Callable[[str, str], Any] = _parse_text, d
     return field(default=default, metadata={"description": description, "parse": parse})
 
 
+def _verbatim(description: str) -> Any:
+    made = _setting(description)
+    return field(default=made.default, metadata={**made.metadata, "verbatim": True})
+
+
 def _secret(description: str) -> Any:
     return _setting(description, _parse_secret, Secret(""))
 
@@ -158,6 +165,11 @@ class Settings:
     collection_prefix: str = _setting("Separates environments in one Milvus.", _parse_prefix)
     embeddings_url: str = _setting("A text-embeddings-inference service; empty is the embedded model.", parse_url)
     embeddings_api_key: Secret = _secret("API key of the embedding service.")
+    embedding_query_prefix: str = _verbatim(
+        "What the service's model reads before a question, blanks included; unset is the preset of the model (bge, e5, "
+        "nomic, gte, Qwen3-Embedding and others), `none` is nothing. Recorded with the model: a change rebuilds."
+    )
+    embedding_document_prefix: str = _verbatim("The same before a text that is indexed.")
     chunk_tokens: int = _setting(
         "Tokens that a chunk may have; 0 is what the model reads.", _parse_whole_number, default=0
     )
@@ -181,7 +193,8 @@ class Settings:
             SettingsError: A value is not what it must be.
         """
         env = os.environ if environ is None else environ
-        texts = {item: env.get(item.name.upper(), "").strip() for item in fields(cls)}
+        given = {item: env.get(item.name.upper(), "") for item in fields(cls)}
+        texts = {item: text if "verbatim" in item.metadata else text.strip() for item, text in given.items()}
         return cls(
             **{item.name: item.metadata["parse"](item.name.upper(), text) for item, text in texts.items() if text}
         )

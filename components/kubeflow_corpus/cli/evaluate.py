@@ -206,7 +206,7 @@ def _ablate(args: argparse.Namespace) -> int:
     chosen = [v for v in variants() if v.group == "default" or not args.group or v.group in args.group]
     corpora = dict(map(_corpus, args.corpus))
     settings = Settings.from_env()
-    embedder = embedder_from_settings(settings)
+    embedder = embedder_from_settings(settings, for_queries=True)
     default: tuple[Answer, ...] = ()
 
     def show(variant: Variant, answers: tuple[Answer, ...]) -> None:

@@ -32,6 +32,8 @@ class VectorCache:
     def __init__(self, folder: Path, identity: ModelIdentity) -> None:
         self._dimension = identity.dimension
         key = f"{identity.model}\n{identity.revision}\n{identity.dimension}\n{identity.max_tokens}\n{identity.dtype}"
+        if made_with := identity.document_prefix + identity.pooling:
+            key += f"\n{made_with}"
         self.path = folder / f"vectors-{hashlib.sha256(key.encode()).hexdigest()[:16]}.sqlite"
         folder.mkdir(parents=True, exist_ok=True)
         # One writer and many readers; a commit that a power cut loses only has to be embedded again.

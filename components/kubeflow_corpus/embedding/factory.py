@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubeflow_corpus.embedding.embedder import StreamingEmbedder
+from kubeflow_corpus.embedding.prompts import prompts_for
 from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.settings import Settings
 
@@ -13,17 +14,23 @@ if TYPE_CHECKING:
     from kubeflow_corpus.embedding.cache import VectorCache
 
 
-def embedder_from_settings(settings: Settings) -> StreamingEmbedder:
+def embedder_from_settings(settings: Settings, *, for_queries: bool = False) -> StreamingEmbedder:
     """Returns the configured embedder, without loading or requesting anything yet.
 
     Args:
         settings: With ``EMBEDDINGS_URL`` a text-embeddings-inference service is used, without it the embedded model.
+        for_queries: Whether questions are embedded, before which a model may want other words than before documents.
     """
     # The other embedder's imports are not paid for.
     if settings.embeddings_url:
         from kubeflow_corpus.embedding.tei import TeiClient
 
-        return TeiClient(settings.embeddings_url, api_key=settings.embeddings_api_key)
+        return TeiClient(
+            settings.embeddings_url,
+            api_key=settings.embeddings_api_key,
+            prompts=lambda model: prompts_for(model, settings),
+            for_queries=for_queries,
+        )
     from kubeflow_corpus.embedding.embedded import EmbeddedModel
 
     return EmbeddedModel()

@@ -21,7 +21,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from kubeflow_corpus.embedding.batching import BatchLimits, plan_batches, windows
 from kubeflow_corpus.embedding.embedder import check_texts, text_digest
+from kubeflow_corpus.embedding.prompts import Prompts, preset, with_prompts
 from kubeflow_corpus.embedding.service import HttpAnswer, HttpService, NoAnswer
 from kubeflow_corpus.errors import EmbedderRefused, EmbedderUnavailable, EmbeddingError, InvalidVector
 from kubeflow_corpus.model import ModelIdentity
@@ -144,6 +145,8 @@ class TeiClient:
         work: How long to keep trying a batch.
         handshake: How long to keep trying to reach the server at first.
         request_seconds: How long one batch may take.
+        prompts: Returns what a model reads before texts, by its name.
+        for_queries: Whether the texts are questions.
     """
 
     def __init__(
@@ -155,10 +158,13 @@ class TeiClient:
         work: Backoff = WORK,
         handshake: Backoff = HANDSHAKE,
         request_seconds: float = REQUEST_SECONDS,
+        prompts: Callable[[str], Prompts] = preset,
+        for_queries: bool = False,
     ) -> None:
         self._service = HttpService(url, api_key=api_key, connections=MAX_CONNECTIONS)
         self._most_permits = permits
         self._work, self._handshake, self._request_seconds = work, handshake, request_seconds
+        self._prompts, self._for_queries = prompts, for_queries
         self._lock = threading.Lock()
         self._server: ServerInfo | None = None
         self._permits: _Permits | None = None
@@ -222,7 +228,7 @@ class TeiClient:
             EmbedderRefused: It is another one than at first: vectors of two models would meet.
         """
         before = self.identity
-        now = _identity(self._info(_Call()), before.dimension)
+        now = self._identity(self._info(_Call()), before.dimension)
         if now != before:
             raise EmbedderRefused(
                 f"{self._service.shown_url} changed its model from {before.model} {before.revision} to {now.model} "
@@ -260,7 +266,7 @@ class TeiClient:
         if vectors.ndim != 2 or len(vectors) != 1 or not 0 < vectors.shape[1] <= MAX_DIMENSION:
             raise self._invalid(f"answered one text with an array of shape {vectors.shape}")
         self._check_values(vectors, [_encoded(0, "dimension")])
-        server = _server_info(info, vectors.shape[1])
+        server = _server_info(info, self._identity(info, vectors.shape[1]))
         if self._most_permits is not None:
             permits = max(1, min(self._most_permits, server.permits))
             batch = BatchLimits(min(server.batch.inputs, permits), server.batch.tokens, server.batch.bytes)
@@ -283,6 +289,13 @@ class TeiClient:
                 remedy="Set EMBEDDINGS_URL to a service with an embedding model, and RERANK_URL to the reranker",
             )
         return info
+
+    def _identity(self, info: dict[str, Any], dimension: int) -> ModelIdentity:
+        identity = _reported_identity(info, dimension)
+        return with_prompts(identity, self._prompts(identity.model))
+
+    def _prefix(self, server: ServerInfo) -> str:
+        return server.identity.query_prefix if self._for_queries else server.identity.document_prefix
 
     # -- streaming -------------------------------------------------------------------------------------------------
 
@@ -332,7 +345,8 @@ class TeiClient:
         call: _Call,
         finished: queue.SimpleQueue[tuple[_Window[K], Future[None]]],
     ) -> int:
-        inputs = [_encoded(first + offset, text) for offset, text in enumerate(texts)]
+        prefix = self._prefix(server)
+        inputs = [_encoded(first + offset, text, prefix) for offset, text in enumerate(texts)]
         pool = self._threads(server)
 
         def run(positions: list[int]) -> None:
@@ -375,7 +389,8 @@ class TeiClient:
         import numpy as np
 
         server = self._known_server(call)
-        inputs = [_encoded(index, text) for index, text in enumerate(texts)]
+        prefix = self._prefix(server)
+        inputs = [_encoded(index, text, prefix) for index, text in enumerate(texts)]
         vectors = np.empty((len(texts), server.identity.dimension), np.float32)
         for positions in _batches(inputs, server):
             vectors[positions] = self._vectors([inputs[position] for position in positions], False, call)
@@ -570,9 +585,9 @@ class _Permits:
                 self._changed.notify_all()
 
 
-def _encoded(index: int, text: str) -> _Input:
+def _encoded(index: int, text: str, prefix: str = "") -> _Input:
     # ensure_ascii=False: an escaped letter is six bytes. A lone surrogate has no UTF-8 form: it becomes a "?".
-    return _Input(index, text, json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
+    return _Input(index, text, json.dumps(prefix + text, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _request_body(inputs: list[_Input], truncate: bool) -> bytes:
@@ -604,19 +619,26 @@ def _number(info: dict[str, Any], name: str, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else default
 
 
-def _identity(info: dict[str, Any], dimension: int) -> ModelIdentity:
+def _pooling(info: dict[str, Any]) -> str:
+    kind = info.get("model_type")
+    embedding = kind.get("embedding") if isinstance(kind, dict) else None
+    return str(embedding.get("pooling") or "") if isinstance(embedding, dict) else ""
+
+
+def _reported_identity(info: dict[str, Any], dimension: int) -> ModelIdentity:
     return ModelIdentity(
         model=info["model_id"],
         revision=str(info.get("model_sha") or ""),
         dimension=dimension,
         max_tokens=_number(info, "max_input_length", 512),
         dtype=str(info.get("model_dtype") or ""),
+        pooling=_pooling(info),
     )
 
 
-def _server_info(info: dict[str, Any], dimension: int) -> ServerInfo:
+def _server_info(info: dict[str, Any], identity: ModelIdentity) -> ServerInfo:
     permits = _number(info, "max_concurrent_requests", 512)
     inputs = min(MAX_BATCH_INPUTS, _number(info, "max_client_batch_size", MAX_BATCH_INPUTS), permits)
     tokens = _number(info, "max_batch_tokens", 16_384)
     limits = BatchLimits(inputs, tokens, MAX_BODY_BYTES)
-    return ServerInfo(_identity(info, dimension), str(info.get("version") or ""), permits, limits)
+    return ServerInfo(identity, str(info.get("version") or ""), permits, limits)

@@ -265,7 +265,7 @@ class Session:
 def _make_embedder(settings: Settings) -> Embedder:
     from kubeflow_corpus.embedding.factory import embedder_from_settings
 
-    return embedder_from_settings(settings)
+    return embedder_from_settings(settings, for_queries=True)
 
 
 def _hit(spec: CollectionSpec, rows: Sequence[Mapping[str, Any]]) -> Hit:

@@ -43,6 +43,9 @@ TOKEN_BUDGET_KEY: Final = "token_budget"
 MODEL_KEY: Final = "embedding_model"
 MODEL_REVISION_KEY: Final = "embedding_revision"
 DIMENSION_KEY: Final = "embedding_dimension"
+QUERY_PREFIX_KEY: Final = "embedding_query_prefix"
+DOCUMENT_PREFIX_KEY: Final = "embedding_document_prefix"
+POOLING_KEY: Final = "embedding_pooling"
 ANALYZER_KEY: Final = "analyzer"
 CREATED_AT_KEY: Final = "created_at"
 PUBLISHED_AT_KEY: Final = "published_at"
@@ -197,19 +200,27 @@ def check_model(properties: Mapping[str, Any], identity: ModelIdentity, collecti
 def model_difference(properties: Mapping[str, Any], identity: ModelIdentity) -> str:
     """Returns in words how the recorded model differs from a given one; empty where it does not.
 
-    A revision counts only where both sides name one: not every service says which weights it serves.
+    A revision and a way of pooling count only where both sides name one: not every service says what it serves.
     """
     pairs = (
         ("model", MODEL_KEY, identity.model),
         ("dimension", DIMENSION_KEY, str(identity.dimension)),
         ("weights", MODEL_REVISION_KEY, identity.revision),
+        ("query prefix", QUERY_PREFIX_KEY, quoted(identity.query_prefix)),
+        ("document prefix", DOCUMENT_PREFIX_KEY, quoted(identity.document_prefix)),
+        ("pooling", POOLING_KEY, identity.pooling),
     )
     differences = []
     for what, key, given in pairs:
         recorded = str(properties.get(key, ""))
-        if recorded != given and (key != MODEL_REVISION_KEY or (recorded and given)):
+        if recorded != given and (key not in (MODEL_REVISION_KEY, POOLING_KEY) or (recorded and given)):
             differences.append(f"{what} {recorded or '(none)'} is recorded, {given or '(none)'} is given")
     return "; ".join(differences)
+
+
+def quoted(prefix: str) -> str:
+    """Returns a prefix as a property: its blanks count, and some backends cut those at the ends of a value."""
+    return json.dumps(prefix, ensure_ascii=False) if prefix else ""
 
 
 def text_literal(text: str) -> str:

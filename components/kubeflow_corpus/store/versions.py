@@ -77,6 +77,9 @@ def recipe_properties(recipe: Recipe, spec: CollectionSpec, backend: Backend) ->
         schema.MODEL_KEY: recipe.identity.model,
         schema.MODEL_REVISION_KEY: recipe.identity.revision,
         schema.DIMENSION_KEY: str(recipe.identity.dimension),
+        schema.QUERY_PREFIX_KEY: schema.quoted(recipe.identity.query_prefix),
+        schema.DOCUMENT_PREFIX_KEY: schema.quoted(recipe.identity.document_prefix),
+        schema.POOLING_KEY: recipe.identity.pooling,
         schema.ANALYZER_KEY: schema.analyzer_name(spec, backend),
     }
 
