@@ -73,7 +73,7 @@ def test_the_text_holds_no_link_and_the_citation_has_it(corpus_uri: str) -> None
 
 
 def test_citations_travel_in_meta_for_hosts_that_show_structured_content(corpus_uri: str) -> None:
-    result = ask(corpus_uri, "search_kubeflow_docs", {"query": "caching"}, ServerSettings(citations_in_meta=True))
+    result = ask(corpus_uri, "search_kubeflow_docs", {"query": "caching"}, ServerSettings(citations="meta"))
 
     assert result.structured_content is None
     assert result.meta[META_KEY]["citations"]

@@ -14,7 +14,7 @@ from kubeflow_corpus.errors import InvalidArgument
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument("tool", help=f"such as {', '.join(spec.tool for spec in COLLECTIONS)}")
-    parser.add_argument("query", help="the question")
+    parser.add_argument("query", nargs="?", help="the question of a search")
     parser.add_argument(
         "--argument",
         "-a",
@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints what an agent would read; returns 1 where the tool answers with an error."""
-    result = asyncio.run(_call(args.tool, {"query": args.query, **dict(map(_argument, args.argument))}))
+    result = asyncio.run(
+        _call(args.tool, {**({"query": args.query} if args.query else {}), **dict(map(_argument, args.argument))})
+    )
     for block in result.content:
         print(getattr(block, "text", ""))
     if args.json and result.structured_content is not None:

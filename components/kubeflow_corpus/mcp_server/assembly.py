@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LOGGER: Final = logging.getLogger("kubeflow_corpus.mcp")
 # Models ignore a description that lists more values than this.
-SHOWN_VALUES: Final = 40
+SHOWN_VALUES: Final = 24
 # How old a status may be: what it tells changes with a run.
 STATUS_SECONDS: Final = 10.0
 

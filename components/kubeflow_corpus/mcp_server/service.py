@@ -24,6 +24,8 @@ from kubeflow_corpus.mcp_server.limits import Admission, RateLimiter
 from kubeflow_corpus.mcp_server.metrics import Metrics
 from kubeflow_corpus.mcp_server.origins import Author
 from kubeflow_corpus.mcp_server.settings import ServerSettings
+from kubeflow_corpus.mcp_server.sources import with_sources
+from kubeflow_corpus.mcp_server.tolerance import as_meant
 from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadTool, Tool, WriteTool, for_project
 from kubeflow_corpus.mcp_server.tools.registry import TOOLS
 from kubeflow_corpus.mcp_server.writing import DocumentWriter, WriteResult
@@ -115,8 +117,8 @@ class Service:
             title=tool.title,
             description=tool.description,
             input_schema=self._inputs[tool.name],
-            # Where citations travel in `_meta` there is no structured content to describe.
-            output_schema=None if reads and self.settings.citations_in_meta else tool.output_schema(),
+            # Where citations are in the text or in `_meta`, there is no structured content to describe.
+            output_schema=None if reads and self.settings.citations != "structured" else tool.output_schema(),
             annotations=types.ToolAnnotations(
                 read_only_hint=reads, destructive_hint=not reads, idempotent_hint=True, open_world_hint=False
             ),
@@ -193,14 +195,17 @@ class Service:
     async def _read(
         self, tool: ReadTool, arguments: Mapping[str, Any], caller: Caller, record: CallRecord
     ) -> types.CallToolResult:
+        arguments = as_meant(tool.name, self._inputs[tool.name], arguments)
         check_arguments(self._validators[tool.name], arguments)
         async with self.admission.enter():
             self.metrics.inside.set(self.admission.inside)
             client = self.client if caller.visibility is None else self.client.scoped(caller.visibility)
             answer = await tool.read(client, arguments, record)
-        if self.settings.citations_in_meta:
-            return types.CallToolResult(content=_content(answer.text), _meta={META_KEY: answer.structured})
-        return types.CallToolResult(content=_content(answer.text), structured_content=answer.structured)
+        mode = self.settings.citations
+        content = _content(with_sources(answer.text, answer.citations, addresses=mode == "text"))
+        if mode == "structured":
+            return types.CallToolResult(content=content, structured_content=answer.structured)
+        return types.CallToolResult(content=content, _meta={META_KEY: answer.structured} if mode == "meta" else None)
 
     async def _write(
         self, tool: WriteTool, arguments: Mapping[str, Any], caller: Caller, record: CallRecord

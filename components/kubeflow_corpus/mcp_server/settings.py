@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
@@ -14,6 +14,7 @@ from kubeflow_corpus.query.tuning import DEFAULT_TIMEOUT_SECONDS
 from kubeflow_corpus.service_settings import Names, Number, ServiceSettings, WholeNumber
 
 KIBIBYTE: Final = 1024
+Citations = Literal["structured", "text", "meta"]
 # The signature algorithms that are accepted: asymmetric ones only, so that a public key can never sign.
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "ES256", "ES384", "PS256", "EdDSA")
 
@@ -42,8 +43,11 @@ class ServerSettings(ServiceSettings):
     burst: Number = Field(2.0, description="Seconds of the rate that may be used at once.")
     search_seconds: Number = Field(DEFAULT_TIMEOUT_SECONDS, description="How long one search may take.")
     shutdown_seconds: Number = Field(20.0, description="How long running calls may take to finish after SIGTERM.")
-    citations_in_meta: bool = Field(
-        False, description="Whether citations go to _meta, for hosts that show structured content to the model."
+    citations: Citations = Field(
+        "structured",
+        description="Where citations go: structured (content for the application), text (a list of sources behind the "
+        "evidence, for hosts that show nothing else; the default over stdio) or meta (_meta, for hosts that show "
+        "structured content to the model).",
     )
     auth_token: SecretStr = Field(SecretStr(""), description="One static bearer token.")
     auth_jwks_url: str = Field("", description="Where the keys of JWTs are; turns JWT verification on.")
@@ -79,6 +83,9 @@ class ServerSettings(ServiceSettings):
             SettingsError: A value is not what it must be, or the combination is not safe.
         """
         settings = super().from_env(environ, **overrides)
+        if local and "citations" not in settings.model_fields_set:
+            # Desktop hosts and IDEs have nothing that turns a label into a link.
+            settings = settings.model_copy(update={"citations": "text"})
         settings.check(local=local)
         return settings
 

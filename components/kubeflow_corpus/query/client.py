@@ -204,20 +204,22 @@ class CorpusClient:
         return self._session.search(collection, query, options)
 
     def get_unit(
-        self, unit_id: str, *, collection: str = "", token_budget: int = PROGRAM_LIMITS.unit_token_budget
+        self, unit_id: str, *, collection: str = "", token_budget: int = PROGRAM_LIMITS.unit_token_budget, page: int = 0
     ) -> SourceUnit:
         """Returns a whole section, thread, symbol or object.
 
         Args:
-            unit_id: From a hit or a citation.
+            unit_id: From a hit or a citation; the address of a citation is understood too.
             collection: Any of its names; empty looks into all three.
             token_budget: Tokens of the text.
+            page: Of a unit that is longer: this page of the whole, from 1; 0 is its best lines.
 
         Raises:
+            InvalidArgument: The unit has no such page.
             UnitNotFound: There is no such unit, or it may not be seen.
             QueryError: This unit cannot be shown; others are not affected.
         """
-        return self._session.unit(unit_id, collection, token_budget)
+        return self._session.unit(unit_id, collection, token_budget, page)
 
     def neighbours(self, unit_id: str, *, before: int = 1, after: int = 1, collection: str = "") -> tuple[Hit, ...]:
         """Returns the units before and after a unit in its document, in document order.
@@ -381,10 +383,12 @@ class AsyncCorpusClient:
         return await self._run(lambda: self._client.search(collection, query, **options))
 
     async def get_unit(
-        self, unit_id: str, *, collection: str = "", token_budget: int = PROGRAM_LIMITS.unit_token_budget
+        self, unit_id: str, *, collection: str = "", token_budget: int = PROGRAM_LIMITS.unit_token_budget, page: int = 0
     ) -> SourceUnit:
         """See `CorpusClient.get_unit`."""
-        return await self._run(lambda: self._client.get_unit(unit_id, collection=collection, token_budget=token_budget))
+        return await self._run(
+            lambda: self._client.get_unit(unit_id, collection=collection, token_budget=token_budget, page=page)
+        )
 
     async def neighbours(
         self, unit_id: str, *, before: int = 1, after: int = 1, collection: str = ""

@@ -213,6 +213,34 @@ class EvidenceBuilder:
         text, links = places.finish(f"{heading}\n{text}", label)
         return Passage(f"[{label}] {text}", links, cut)
 
+    def pages(self, hit: Hit, label: str, room: int) -> list[Passage]:
+        """Returns a unit whole, cut between lines into passages that each fit.
+
+        Args:
+            hit: The unit.
+            label: Without brackets; every page has it.
+            room: Tokens of a page.
+        """
+        places = Places()
+        heading = heading_of(hit, places)
+        code = hit.source_type in ("code", "manifest")
+        texts = [self._clean(str(row["content_text"]), hit.citation_url, code, places) for row in hit.rows]
+        lines = [piece for line in "\n".join(texts).strip("\n").split("\n") for piece in _pieces(line)]
+        most = max(room - self.counter.count(heading) - 4, MIN_UNIT_TOKENS)
+        pages: list[list[str]] = [[]]
+        left = most
+        for line, cost in zip(lines, self.counter.count_many(lines), strict=True):
+            if cost > left and pages[-1]:
+                pages.append([])
+                left = most
+            pages[-1].append(line)
+            left -= cost
+        made = []
+        for page in pages:
+            text, links = places.finish("\n".join([heading, *page]), label)
+            made.append(Passage(f"[{label}] {text}", links, len(pages) > 1))
+        return made
+
     def _passage(self, hit: Hit, room: int, places: Places) -> tuple[str, bool]:
         """Returns what is shown of a unit within a number of tokens, and whether lines of it are missing."""
         code = hit.source_type in ("code", "manifest")
@@ -449,6 +477,11 @@ def _bounded(line: str, words: Sequence[str]) -> str:
     start = max(min(places, default=0) - LONG_LINE // 4, 0)
     end = min(start + LONG_LINE, len(line))
     return f"{CUT if start else ''}{line[start:end]}{CUT if end < len(line) else ''}"
+
+
+def _pieces(line: str) -> list[str]:
+    """Returns a line that is too long for a page in parts."""
+    return [line[start : start + LONG_LINE] for start in range(0, len(line), LONG_LINE)] or [""]
 
 
 def _with_cuts(lines: Sequence[str], kept: set[int]) -> list[str]:

@@ -172,12 +172,16 @@ class SourceUnit:
         text: Its text without links, within the budget.
         citation: What it is, with the label c1.
         truncated: Whether lines are missing.
+        page: Number of the page; 0 is the best lines of the whole unit.
+        pages: How many pages of this budget the unit has.
     """
 
     hit: Hit
     text: str
     citation: Citation
     truncated: bool
+    page: int = 0
+    pages: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form."""
@@ -186,4 +190,6 @@ class SourceUnit:
             "text": self.text,
             "citation": dict(self.citation),
             "truncated": self.truncated,
+            "page": self.page,
+            "pages": self.pages,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +12,14 @@ from typing import Any, Final, TypeVar
 
 from kubeflow_corpus.collections import COLLECTIONS, CollectionSpec, find_collection
 from kubeflow_corpus.embedding.embedder import Embedder
-from kubeflow_corpus.errors import CollectionNotFound, CorpusError, DeadlineExceeded, QueryError, UnitNotFound
+from kubeflow_corpus.errors import (
+    CollectionNotFound,
+    CorpusError,
+    DeadlineExceeded,
+    InvalidArgument,
+    QueryError,
+    UnitNotFound,
+)
 from kubeflow_corpus.milvus import load_pymilvus
 from kubeflow_corpus.query.citations import citation
 from kubeflow_corpus.query.deadline import Deadline
@@ -38,6 +46,8 @@ Result = TypeVar("Result")
 QUEUE_SECONDS: Final = 60.0
 # Known values are cached by version, field and groups; callers of many groups must not fill the memory.
 CACHED_VALUES: Final = 256
+# What a unit may be asked by, beside its key.
+_ADDRESS: Final = re.compile(r"https?://", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +131,9 @@ class Session:
             log_failure(request.request_id, spec.alias, error.code, (time.perf_counter() - started) * 1000)
             raise
 
-    def unit(self, unit_id: str, collection: str, token_budget: int) -> SourceUnit:
-        """Returns a unit as a whole."""
-        return self._in_turn(lambda: self._unit(unit_id, collection, token_budget))
+    def unit(self, unit_id: str, collection: str, token_budget: int, page: int) -> SourceUnit:
+        """Returns a unit as a whole, or one page of it."""
+        return self._in_turn(lambda: self._unit(unit_id, collection, token_budget, page))
 
     def neighbours(self, unit_id: str, before: int, after: int, collection: str) -> tuple[Hit, ...]:
         """Returns the units before and after a unit, in document order."""
@@ -223,19 +233,25 @@ class Session:
         return specs[-1], []
 
     def _unit_rows(self, unit_id: str, collection: str) -> tuple[CollectionSpec, list[dict[str, Any]]]:
-        spec, rows = self._rows(keys_filter("unit_id", [unit_id]), collection)
+        field = "citation_url" if _ADDRESS.match(unit_id) else "unit_id"
+        spec, rows = self._rows(keys_filter(field, [unit_id]), collection)
+        # Several objects of one file may share its address: the first of them is meant.
+        rows.sort(key=lambda row: (row["chunk_index"], row["id"]))
+        rows = [row for row in rows if row["unit_id"] == rows[0]["unit_id"]]
         if not rows:
             raise UnitNotFound(
                 f"There is no unit {unit_id[:200]!r}",
-                remedy="Take unit_id from a hit or a citation; after a rebuild a section may have moved",
+                remedy="Take unit_id or url from a hit or a citation; after a rebuild a section may have moved",
                 unit_id=unit_id[:200],
             )
         return spec, rows
 
-    def _unit(self, unit_id: str, collection: str, token_budget: int) -> SourceUnit:
+    def _unit(self, unit_id: str, collection: str, token_budget: int, page: int) -> SourceUnit:
         spec, rows = self._unit_rows(unit_id, collection)
         try:
-            return self._whole(_hit(spec, rows), token_budget)
+            return self._whole(_hit(spec, rows), token_budget, page)
+        except InvalidArgument:
+            raise
         except Exception as error:
             # A text that breaks us is our own defect; the error names the unit all the same.
             log_unshown(unit_id, error)
@@ -245,10 +261,17 @@ class Session:
                 unit_id=unit_id[:200],
             ) from error
 
-    def _whole(self, hit: Hit, token_budget: int) -> SourceUnit:
-        passage = EvidenceBuilder(counter=self.engine.counter).labelled(hit, "c1", token_budget)
-        text = f"{HEADER}\n\n{passage.text}"
-        return SourceUnit(hit, text, citation(hit, "c1", passage.links), passage.cut)
+    def _whole(self, hit: Hit, token_budget: int, page: int) -> SourceUnit:
+        builder = EvidenceBuilder(counter=self.engine.counter)
+        passage = builder.labelled(hit, "c1", token_budget)
+        pages = builder.pages(hit, "c1", token_budget) if passage.cut or page else [passage]
+        if page > len(pages):
+            raise InvalidArgument(
+                f"There is no page {page}", remedy=f"The unit has {len(pages)} of this budget", argument="page"
+            )
+        passage = pages[page - 1] if page else passage
+        cited = citation(hit, "c1", passage.links)
+        return SourceUnit(hit, f"{HEADER}\n\n{passage.text}", cited, passage.cut, page, len(pages))
 
     def _neighbours(self, unit_id: str, before: int, after: int, collection: str) -> tuple[Hit, ...]:
         spec, rows = self._unit_rows(unit_id, collection)
@@ -257,7 +280,7 @@ class Session:
         for row in sorted(document, key=lambda row: (row["chunk_index"], row["id"])):
             units.setdefault(str(row["unit_id"]), []).append(row)
         order = [*units]
-        place = order.index(unit_id)
+        place = order.index(str(rows[0]["unit_id"]))
         near = order[max(place - before, 0) : place] + order[place + 1 : place + 1 + after]
         return tuple(_hit(spec, units[unit]) for unit in near)
 

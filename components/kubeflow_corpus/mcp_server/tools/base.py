@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from kubeflow_corpus.mcp_server.origins import Author
     from kubeflow_corpus.mcp_server.writing import DocumentWriter, WriteResult
+    from kubeflow_corpus.query.citations import Citation
     from kubeflow_corpus.query.client import AsyncCorpusClient
     from kubeflow_corpus.vocabulary import Vocabulary
 
@@ -49,10 +50,12 @@ class ToolAnswer:
     Attributes:
         text: What the model reads.
         structured: What the application reads, valid by the tool's output schema.
+        citations: What the labels of the text are.
     """
 
     text: str
     structured: dict[str, Any]
+    citations: tuple[Citation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

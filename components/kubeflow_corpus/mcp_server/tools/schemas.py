@@ -9,12 +9,18 @@ from kubeflow_corpus.query.tuning import AGENT_LIMITS
 
 STATES: Final = FILTERS["state"].known
 
+CITATION_REMARK: Final = "See corpus://citation.schema.json"
 MAX_UNIT_ID_CHARACTERS: Final = common_limit("unit_id")
 
 
 def object_schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     """Returns the schema of an object that has these properties and no others."""
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def cited_schema() -> dict[str, Any]:
+    """Returns the schema of a citation in an answer: the whole of it is a resource, so that no tool repeats it."""
+    return {"type": "object", "description": CITATION_REMARK}
 
 
 def collection_schema(description: str) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadT
 from kubeflow_corpus.mcp_server.tools.schemas import (
     MAX_UNIT_ID_CHARACTERS,
     STATES,
+    cited_schema,
     object_schema,
     token_budget_schema,
 )
-from kubeflow_corpus.query.citations import citation_schema
 from kubeflow_corpus.query.tuning import AGENT_LIMITS, DEFAULT_LIMIT, DEFAULT_TOKEN_BUDGET
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ class SearchTool(ReadTool):
         for name, description in self.filters.items():
             values = known.get(name, ())
             listed = f" Known values: {', '.join(values)}." if values else ""
-            properties[name] = {"type": ["string", "null"], "default": None, "description": description + listed}
+            properties[name] = {"type": ["string", "array", "null"], "items": {"type": "string"}} | {
+                "description": description + listed
+            }
         properties |= {
             "limit": {
                 "type": "integer",
@@ -70,7 +72,6 @@ class SearchTool(ReadTool):
                 "type": "array",
                 "items": {"type": "string", "maxLength": MAX_UNIT_ID_CHARACTERS},
                 "maxItems": MAX_EXCLUDED,
-                "default": [],
                 "description": "unit_id values that were already shown: ask again for further evidence without "
                 "repeats.",
             },
@@ -80,28 +81,9 @@ class SearchTool(ReadTool):
 
     def output_schema(self) -> dict[str, Any]:
         """Returns the JSON schema of the structured content."""
-        intent = ["name", "mode", "reason"]
-        counts = {"type": "object", "additionalProperties": {"type": "integer"}}
-        return object_schema(
-            {
-                "request_id": {"type": "string"},
-                "intent": object_schema({name: {"type": "string"} for name in intent}, required=intent),
-                "citations": {"type": "array", "items": citation_schema()},
-                "facets": {"type": "object", "additionalProperties": counts},
-                "truncated": {"type": "boolean", "description": "Whether the evidence was cut to the token budget."},
-                "left_out": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "description": "unit_id of the hits that did not fit.",
-                },
-                "notes": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "description": "What a reader should know: a relaxed filter, a list that could not be asked.",
-                },
-            },
-            required=["request_id", "intent", "citations", "facets", "truncated", "left_out", "notes"],
-        )
+        # Three tools repeat it in every list of tools: what its names say already is left out.
+        properties = {"citations": {"type": "array", "items": cited_schema()}, "truncated": {"type": "boolean"}}
+        return {"type": "object", "properties": properties, "required": [*properties]}
 
     async def read(self, client: AsyncCorpusClient, arguments: Mapping[str, Any], record: CallRecord) -> ToolAnswer:
         """Searches, and answers with evidence and its citations."""
@@ -117,12 +99,12 @@ class SearchTool(ReadTool):
         record.intent, record.mode, record.hits = result.intent.name, result.intent.mode, len(result.hits)
         record.stages = result.trace.get("stages_ms", {})
         # Evidence is arithmetic over texts: on the event loop it would hold up every other call, and the probes.
-        return await asyncio.to_thread(lambda: ToolAnswer(result.evidence(), _structured(result)))
+        return await asyncio.to_thread(_answer, result)
 
 
-def _structured(result: SearchResult) -> dict[str, Any]:
+def _answer(result: SearchResult) -> ToolAnswer:
     block = result.evidence_block()
-    return {
+    structured = {
         "request_id": result.request_id,
         "intent": {"name": result.intent.name, "mode": result.intent.mode, "reason": result.intent.reason},
         "citations": [dict(citation) for citation in block.citations],
@@ -131,6 +113,7 @@ def _structured(result: SearchResult) -> dict[str, Any]:
         "left_out": list(block.left_out),
         "notes": list(block.notes),
     }
+    return ToolAnswer(block.text, structured, block.citations)
 
 
 _AREA: Final = "Narrow to one product. Leave out when unsure: the product that the question names is preferred anyway."
@@ -146,8 +129,7 @@ SEARCH_TOOLS: Final = (
             "Search the official documentation and release notes of {about}: concepts, how-to guides, "
             "installation, upgrades, release dates and the component versions of each release. "
             "Not for error messages or failing pods (use search_github_issues), and not for defaults, fields or "
-            "constants of an API (use search_kubeflow_code). "
-            "Returns text evidence labelled [c1], [c2], ... without links; cite by label."
+            "constants of an API (use search_kubeflow_code)."
         ),
         filters={
             "product_area": _AREA,
@@ -165,8 +147,7 @@ SEARCH_TOOLS: Final = (
             "messages, stack traces, pods that do not start, regressions, known bugs and their workarounds. Paste the "
             "error string as it is. "
             "Not for how a feature is meant to be used (use search_kubeflow_docs), and not for what the code does "
-            "(use search_kubeflow_code). "
-            "Returns text evidence labelled [c1], [c2], ... without links; cite by label."
+            "(use search_kubeflow_code)."
         ),
         filters={
             "product_area": _AREA,
@@ -183,8 +164,7 @@ SEARCH_TOOLS: Final = (
             "Search source symbols (Go, Python, TypeScript), Kubernetes manifests, ConfigMaps and CRD schemas of the "
             "{project} projects: default values, field names and their types, constants, environment variables, what "
             "a controller does and what a condition means. "
-            "Not for guides (use search_kubeflow_docs), and not for reported failures (use search_github_issues). "
-            "Returns text evidence labelled [c1], [c2], ... without links; cite by label."
+            "Not for guides (use search_kubeflow_docs), and not for reported failures (use search_github_issues)."
         ),
         filters={
             "product_area": _AREA,
