@@ -17,7 +17,11 @@ WORKERS ?= 2
 run: export MILVUS_URI ?= local/corpus.db
 run: $(VENV)/.runtime
 	$(BIN)/kubeflow-corpus run docs --catalogue $(CATALOGUE)
-	$(BIN)/kubeflow-corpus search docs "$(QUESTION)" --limit 2 --timeout 60
+	$(BIN)/kubeflow-corpus search docs "$(QUESTION)" --limit 2
+	@printf '%s\n' '' 'Try next:' \
+	  '  MILVUS_URI=$(MILVUS_URI) $(BIN)/kubeflow-corpus search docs "$(QUESTION)" --limit 5 --trace' \
+	  '  MILVUS_URI=$(MILVUS_URI) $(BIN)/kubeflow-corpus status' \
+	  '  MILVUS_URI=$(MILVUS_URI) $(BIN)/kubeflow-corpus mcp-query search_kubeflow_docs "$(QUESTION)"'
 
 # The runtime environment: every requirement by hash, then the project itself without looking anything up.
 $(VENV)/.runtime: requirements.lock pyproject.toml

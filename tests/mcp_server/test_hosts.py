@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from kubeflow_corpus.mcp_server.service import Service
+from kubeflow_corpus.mcp_server.server import build_server
+from kubeflow_corpus.mcp_server.service import Caller, Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
+from kubeflow_corpus.query.client import AsyncCorpusClient
 from kubeflow_corpus.query.resolve import resolve
+from kubeflow_corpus.vocabulary import default_vocabulary
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from tests.mcp_server.harness import text_of
 from tests.mcp_server.test_service import LINK, ask, with_client
+from tests.query.corpus import MODEL
 
 TEXT = ServerSettings(citations="text")
 CACHING = {"query": "how do I switch caching of a step off", "limit": 2}
@@ -164,3 +169,34 @@ def test_prompt_and_instructions_say_what_the_host_does_with_labels(
     prompt, instructions = with_client(corpus_uri, read, settings)
 
     assert words in prompt.messages[0].content.text and words in instructions
+
+
+def test_a_server_answers_before_its_corpus_is_open_and_calls_wait_for_it(corpus_uri: str) -> None:
+    async def nothing() -> list[dict[str, Any]]:
+        return []
+
+    async def scenario() -> tuple[str, list[str], Any]:
+        service = Service(None, TEXT)
+        async with Client(build_server(service, nothing, local=True)) as client:
+            call = asyncio.create_task(client.call_tool("search_kubeflow_docs", CACHING))
+            prompt = await client.get_prompt("citation_contract")
+            assert not call.done()
+            async with AsyncCorpusClient(milvus_uri=corpus_uri, embeddings=MODEL, timeout=60) as corpus:
+                service.open(corpus)
+                service.learn({"search_kubeflow_docs": {"version": ("42.1",)}}, default_vocabulary())
+                listed = (await client.list_tools()).tools
+                return prompt.messages[0].content.text, [str(tool.input_schema) for tool in listed], await call
+
+    prompt, schemas, result = asyncio.run(scenario())
+
+    assert prompt and "42.1" in schemas[0]
+    assert not result.is_error and "set_caching_options" in text_of(result)
+
+
+def test_a_corpus_that_cannot_be_opened_is_said_by_every_call() -> None:
+    service = Service(None, TEXT)
+    service.open(None)
+
+    result = asyncio.run(service.call("search_kubeflow_docs", {"query": "x"}, Caller()))
+
+    assert result.is_error and text_of(result).startswith("UNAVAILABLE: ")

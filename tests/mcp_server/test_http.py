@@ -109,7 +109,7 @@ def test_the_official_client_runs_the_three_tools_over_stdio(
             return [{tool.name for tool in (await client.list_tools()).tools}, *found]
 
     names, *found = asyncio.run(scenario())
-    assert all("[c1]" in text_of(result) for result in found)
+    assert all("[c1]" in text_of(result) and "\n\nSources:\n[c1] " in text_of(result) for result in found)
     # Whoever starts the process may use what it was started to offer.
     assert "upsert_document" in names
 

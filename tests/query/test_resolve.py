@@ -79,6 +79,7 @@ def test_labels_become_links_and_what_was_never_shown_is_removed_and_reported() 
     assert resolved.removed == ("[c7]", "{c1.9}", "{c3.1}")
     assert resolved.cited == ("c1", "c2")
     assert resolve("as in [c1]", block, style="plain").text == f"as in [c1] ({page})"
+    assert resolve("as in [c1] {c1.1} [c9]", block, style="places").text == "as in [c1] https://x.example/a "
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_every_address_comes_back_in_its_place(parts: list[tuple[str, str]]) -> 
         ),
         max_size=12,
     ).map("".join),
-    st.sampled_from(["markdown", "plain"]),
+    st.sampled_from(["markdown", "plain", "places"]),
 )  # fmt: skip
 @example("[[c1]](https://evil.example)", "markdown")
 def test_over_any_answer_no_address_is_left_that_no_citation_has(answer: str, style: Any) -> None:

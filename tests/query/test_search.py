@@ -302,6 +302,20 @@ def test_the_command_is_readable_in_100_columns(
     assert "has no filter 'state'" in capsys.readouterr().err
 
 
+def test_the_command_shows_a_source_as_it_is_with_its_addresses(
+    corpus_uri: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MILVUS_URI", corpus_uri)
+    monkeypatch.setenv("EMBEDDINGS_URL", "")
+
+    assert main(["search", "docs", "how do I switch caching off", "--limit", "1"]) == 0
+
+    shown = capsys.readouterr().out.splitlines()
+    assert any(
+        line.endswith("See the reference https://kfp.example.org/ref or https://example.org/more.") for line in shown
+    )
+
+
 def test_a_comparison_of_two_releases_begins_with_a_page_of_each(client: CorpusClient) -> None:
     result = client.search_docs("compare the katib version in 1.9 and 1.10", limit=4)
 

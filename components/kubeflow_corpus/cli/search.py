@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
 
 from kubeflow_corpus.cli.arguments import add_collection_argument
 from kubeflow_corpus.query.client import CorpusClient
+from kubeflow_corpus.query.resolve import resolve
 from kubeflow_corpus.query.results import SearchResult
 from kubeflow_corpus.query.tuning import (
     DEFAULT_LIMIT,
@@ -19,8 +21,8 @@ from kubeflow_corpus.query.tuning import (
 )
 
 WIDTH: Final = 100
-# A person waits rather than asks again: a busy laptop needs more than the seconds that a service allows a search.
-PATIENCE_SECONDS: Final = 30.0
+# A person waits for one answer, on a machine that may be busy; a server has many callers and shorter limits.
+TIMEOUT_SECONDS: Final = 30.0
 # Option: (filter, help). Options of filters that a collection does not know are refused with the known ones.
 FILTER_OPTIONS: Final = {
     "--product-area": ("product_area", "only this product; may be repeated"),
@@ -56,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--token-budget", type=int, default=DEFAULT_TOKEN_BUDGET, help="tokens of evidence (default: %(default)s)"
     )
     parser.add_argument(
-        "--timeout", type=float, default=PATIENCE_SECONDS, help="seconds for the search (default: %(default)s)"
+        "--timeout", type=float, default=TIMEOUT_SECONDS, help="seconds for the search (default: %(default)s)"
     )
     parser.add_argument("--trace", action="store_true", help="show the lists, the fusion, the drops and the times")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -69,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
         0, also where nothing was found: an honest "no results" is an answer.
     """
     names = [name for name, _ in (*FILTER_OPTIONS.values(), *DATE_OPTIONS.values())]
+    # What goes wrong is the last line of the output; the events of the library are for servers.
+    logging.getLogger("kubeflow_corpus").addHandler(logging.NullHandler())
     filters = {name: getattr(args, name) for name in names if getattr(args, name)}
     with CorpusClient.from_env() as client:
         result = client.search(
@@ -88,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def readable(result: SearchResult, *, trace: bool = False) -> Iterator[str]:
-    """Yields the lines of a result, at most `WIDTH` columns but for addresses.
+    """Yields the lines of a result; those that are not of a source have at most `WIDTH` columns.
 
     Args:
         result: The answer.
@@ -100,9 +104,11 @@ def readable(result: SearchResult, *, trace: bool = False) -> Iterator[str]:
     if result.filters_inferred:
         yield from _wrapped(f"named in the question: {_facts(result.filters_inferred)}")
     yield ""
-    for line in result.evidence().split("\n"):
+    # As it is, with its addresses: a command that was wrapped, or lost its address, could not be copied and run.
+    head, blank, body = resolve(result.evidence(), result, style="places").text.partition("\n\n")
+    for line in head.split("\n"):
         yield from _wrapped(line)
-    yield ""
+    yield from f"{blank}{body}\n".split("\n")[1:]
     for citation in result.citations:
         place = " > ".join(part for part in (citation["title"], citation["section"]) if part)
         yield from _wrapped(f"[{citation['id']}] {citation['score']:.3f} {citation['mode']:<6} {place}", indent=6)
@@ -115,7 +121,7 @@ def readable(result: SearchResult, *, trace: bool = False) -> Iterator[str]:
     if trace:
         yield ""
         yield from _trace(dict(result.trace))
-    yield f"{len(result.hits)} units in {result.total_ms:.0f} ms, request {result.request_id}"
+    yield f"{len(result.citations)} units shown in {result.total_ms:.0f} ms, request {result.request_id}"
 
 
 def _trace(trace: dict[str, Any]) -> Iterator[str]:

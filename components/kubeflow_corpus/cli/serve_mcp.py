@@ -7,9 +7,12 @@ import asyncio
 import json
 import logging
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.errors import CorpusError
+from kubeflow_corpus.vocabulary import default_vocabulary
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -33,12 +36,10 @@ def run(args: argparse.Namespace) -> int:
     """Serves until the client disconnects (stdio) or the process gets a signal (HTTP)."""
     from kubeflow_corpus.embedding.factory import embedder_from_settings
     from kubeflow_corpus.mcp_server.assembly import StatusReader
-    from kubeflow_corpus.mcp_server.http import Readiness, build_app, serve
     from kubeflow_corpus.mcp_server.server import build_server
     from kubeflow_corpus.mcp_server.service import Service
     from kubeflow_corpus.mcp_server.settings import ServerSettings
     from kubeflow_corpus.mcp_server.writing import DocumentWriter
-    from kubeflow_corpus.query.client import AsyncCorpusClient
     from kubeflow_corpus.settings import Settings
 
     log_to_stderr()
@@ -50,18 +51,30 @@ def run(args: argparse.Namespace) -> int:
     writer = (
         DocumentWriter(settings, lambda: embedder_from_settings(settings)) if server_settings.write_enabled else None
     )
-    client = AsyncCorpusClient(
-        settings=settings, max_concurrent=server_settings.max_concurrency, timeout=server_settings.search_seconds
-    )
+    settings.require_milvus_uri()
+
+    def open_client() -> AsyncCorpusClient:
+        from kubeflow_corpus.query.client import AsyncCorpusClient
+
+        return AsyncCorpusClient(
+            settings=settings, max_concurrent=server_settings.max_concurrency, timeout=server_settings.search_seconds
+        )
+
+    if local:
+        # A host waits for its servers when it starts: this one answers before it has opened anything.
+        unknown = replace(default_vocabulary(), project="the indexed project", about="")
+        service = Service(None, server_settings, writer=writer, vocabulary=unknown)
+        _log_built(args.transport, service)
+        asyncio.run(_stdio(build_server(service, StatusReader(settings), local=True), service, open_client))
+        return 0
+    from kubeflow_corpus.mcp_server.http import Readiness, build_app, serve
+
+    client = open_client()
     known, vocabulary = asyncio.run(_prepare(client))
     service = Service(client, server_settings, known, writer=writer, vocabulary=vocabulary)
-    server = build_server(service, StatusReader(settings), local=local)
     _log_built(args.transport, service)
-    if local:
-        asyncio.run(_stdio(server, client))
-        return 0
     readiness = Readiness(client.warm_up)
-    serve(build_app(server, service, readiness), service, readiness)
+    serve(build_app(build_server(service, StatusReader(settings)), service, readiness), service, readiness)
     return 0
 
 
@@ -77,11 +90,30 @@ async def _prepare(client: AsyncCorpusClient) -> tuple[dict[str, dict[str, tuple
     return await known_values(client), await served_vocabulary(client)
 
 
-async def _stdio(server: Server[Any], client: AsyncCorpusClient) -> None:
+async def _stdio(server: Server[Any], service: Service, open_client: Callable[[], AsyncCorpusClient]) -> None:
     from mcp.server.stdio import stdio_server
 
-    async with client, stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    async with stdio_server() as (read, write):
+        opening = asyncio.create_task(_open(service, open_client))
+        try:
+            await server.run(read, write, server.create_initialization_options())
+        finally:
+            opening.cancel()
+            if service.client is not None:
+                await service.client.close()
+
+
+async def _open(service: Service, open_client: Callable[[], AsyncCorpusClient]) -> None:
+    """Opens the corpus behind a server that answers already."""
+    try:
+        client = await asyncio.to_thread(open_client)
+    except Exception:
+        # The server lives on and says so: a host shows nothing of a process that ended.
+        LOGGER.exception("the corpus could not be opened")
+        service.open(None)
+        return
+    service.open(client)
+    service.learn(*await _prepare(client))
 
 
 def log_to_stderr() -> None:

@@ -156,7 +156,8 @@ async def _serve(server: uvicorn.Server, service: Service, readiness: Readiness)
         server.should_exit = True
         with contextlib.suppress(asyncio.CancelledError):
             await watcher
-        await service.client.close()
+        if service.client is not None:
+            await service.client.close()
 
 
 def _security(settings: ServerSettings) -> TransportSecuritySettings:

@@ -41,6 +41,8 @@ CONTRACT: Final = (
     "- Quote names, defaults and error strings exactly as they are written in the evidence."
 )
 
+# How long the first list of tools waits for the values of the live corpus; without them it has those of the package.
+LEARN_SECONDS: Final = 3.0
 # What a model does with labels and places: it depends on what the host does with an answer.
 LINKS: Final = {
     True: "Cite the labels. The sources at the end say what is behind each label and each place such as {c1.2}: write "
@@ -67,6 +69,7 @@ def build_server(service: Service, status: StatusReader, *, local: bool = False)
         caller = caller_of(context, service.settings, local=local)
 
         async def listed() -> types.ListToolsResult:
+            await service.learned(LEARN_SECONDS)
             return types.ListToolsResult(tools=service.list_tools(caller))
 
         return await service.answer("tools/list", caller, listed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import logging
@@ -18,7 +19,14 @@ from mcp import types
 from mcp.shared.exceptions import MCPError
 
 from kubeflow_corpus.collections import COLLECTION_NAMES
-from kubeflow_corpus.errors import CorpusError, InvalidArgument, PermissionDenied, QueryError, Unauthenticated
+from kubeflow_corpus.errors import (
+    CorpusError,
+    InvalidArgument,
+    PermissionDenied,
+    QueryError,
+    StoreUnavailable,
+    Unauthenticated,
+)
 from kubeflow_corpus.mcp_server.failures import public_code, public_text
 from kubeflow_corpus.mcp_server.limits import Admission, RateLimiter
 from kubeflow_corpus.mcp_server.metrics import Metrics
@@ -41,6 +49,8 @@ META_KEY: Final = "kubeflow-corpus/citations"
 SHOWN_CHARACTERS: Final = 200
 # Writes wait for each other, and searches never wait for them.
 MAX_WAITING_WRITES: Final = 4
+# How long a call waits for a server that has just been started.
+OPEN_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +74,7 @@ class Service:
     """The tools over one client of the query library.
 
     Args:
-        client: Searches.
+        client: Searches; None waits for `open`, so that a server can answer before a database is open.
         settings: Limits and switches.
         known: Known values of filters by tool name, for the argument descriptions.
         clock: Seconds, monotonic.
@@ -74,7 +84,7 @@ class Service:
 
     def __init__(
         self,
-        client: AsyncCorpusClient,
+        client: AsyncCorpusClient | None,
         settings: ServerSettings,
         known: Mapping[str, KnownValues] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -82,6 +92,10 @@ class Service:
         vocabulary: Vocabulary | None = None,
     ) -> None:
         self.client = client
+        self._opened, self._learned = asyncio.Event(), asyncio.Event()
+        if client is not None:
+            self._opened.set()
+            self._learned.set()
         self.vocabulary = vocabulary or default_vocabulary()
         self.settings = settings
         self.metrics = Metrics()
@@ -93,12 +107,38 @@ class Service:
         self._limiter = RateLimiter(settings.global_rate, settings.client_rate, settings.burst, clock)
         # Clients list before they call: that must not cost them a call.
         self._other_limiter = RateLimiter(settings.global_rate, settings.client_rate, settings.burst, clock)
-        offered = (tool for tool in TOOLS if writer is not None or isinstance(tool, ReadTool))
+        self._describe_tools(known or {})
+
+    def open(self, client: AsyncCorpusClient | None) -> None:
+        """Begins to answer calls.
+
+        Args:
+            client: Searches; None refuses every call, because it could not be opened.
+        """
+        self.client = client
+        self._opened.set()
+
+    def learn(self, known: Mapping[str, KnownValues], vocabulary: Vocabulary) -> None:
+        """Describes the tools by what the live corpus holds.
+
+        Args:
+            known: Known values of filters by tool name.
+            vocabulary: The words of the project that the collections are of.
+        """
+        self.vocabulary = vocabulary
+        self._describe_tools(known)
+        self._learned.set()
+
+    async def learned(self, seconds: float) -> None:
+        """Waits for what the live corpus holds, for a time."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._learned.wait(), seconds)
+
+    def _describe_tools(self, known: Mapping[str, KnownValues]) -> None:
+        offered = (tool for tool in TOOLS if self._writer is not None or isinstance(tool, ReadTool))
         self._tools = {tool.name: for_project(tool, self.vocabulary) for tool in offered}
         areas = {"product_area": self.vocabulary.areas}
-        self._inputs = {
-            name: tool.input_schema({**areas, **(known or {}).get(name, {})}) for name, tool in self._tools.items()
-        }
+        self._inputs = {name: tool.input_schema({**areas, **known.get(name, {})}) for name, tool in self._tools.items()}
         self._validators = {name: Draft202012Validator(schema) for name, schema in self._inputs.items()}
 
     def list_tools(self, caller: Caller | None = None) -> list[types.Tool]:
@@ -199,13 +239,21 @@ class Service:
         check_arguments(self._validators[tool.name], arguments)
         async with self.admission.enter():
             self.metrics.inside.set(self.admission.inside)
-            client = self.client if caller.visibility is None else self.client.scoped(caller.visibility)
+            client = await self._client(caller)
             answer = await tool.read(client, arguments, record)
         mode = self.settings.citations
         content = _content(with_sources(answer.text, answer.citations, addresses=mode == "text"))
         if mode == "structured":
             return types.CallToolResult(content=content, structured_content=answer.structured)
         return types.CallToolResult(content=content, _meta={META_KEY: answer.structured} if mode == "meta" else None)
+
+    async def _client(self, caller: Caller) -> AsyncCorpusClient:
+        """Returns what finds the rows that a caller may see, as soon as it is open."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._opened.wait(), OPEN_SECONDS)
+        if self.client is None:
+            raise StoreUnavailable("The corpus could not be opened", remedy="See the log of the server")
+        return self.client if caller.visibility is None else self.client.scoped(caller.visibility)
 
     async def _write(
         self, tool: WriteTool, arguments: Mapping[str, Any], caller: Caller, record: CallRecord

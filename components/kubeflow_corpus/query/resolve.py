@@ -26,7 +26,7 @@ from kubeflow_corpus.query.places import PLACE, Places, without_marks
 if TYPE_CHECKING:
     from kubeflow_corpus.query.results import SearchResult, SourceUnit
 
-Style = Literal["markdown", "plain"]
+Style = Literal["markdown", "plain", "places"]
 
 # `[c1]`, `[c1, c2]`; not the index of a variable (`row[c1]`), and not the words of a link.
 _LABELS: Final = re.compile(r"(?<![\w\])])\[\s*c\d+(?:\s*[,;]\s*c\d+)*\s*\](?!\()", re.IGNORECASE)
@@ -63,7 +63,8 @@ def resolve(
     Args:
         answer: What a model wrote, or evidence itself.
         result: What it was written from: a search, its evidence, a unit, or citations.
-        style: ``markdown`` makes a label a link; ``plain`` writes the address behind it.
+        style: ``markdown`` makes a label a link; ``plain`` writes the address behind it; ``places`` leaves labels as
+            they are, for a text with a list of sources.
     """
     answer = without_marks(answer)
     work = _Resolver({citation["id"]: citation for citation in _citations(result)}, style)
@@ -138,7 +139,7 @@ class _Resolver:
                 continue
             self._cited.setdefault(label.lower())
             url = citation["url"]
-            if not _WEB.match(url):
+            if self._style == "places" or not _WEB.match(url):
                 shown.append(f"[{label}]")
             elif self._style == "plain":
                 shown.append(f"[{label}] ({url})")
