@@ -7,6 +7,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # What `make run` indexes and asks, and where it keeps it.
 CATALOGUE ?= tests/corpus/catalogue.yaml
 QUESTION ?= How do I install Orchard?
+# The same within single quotes of a shell.
+SPOKEN = $(subst ','\\'',$(QUESTION))
 
 # Processes that share the tests: half of their time is waiting for servers and child processes.
 WORKERS ?= 2
@@ -19,9 +21,9 @@ run: $(VENV)/.runtime
 	$(BIN)/kubeflow-corpus run docs --catalogue $(CATALOGUE)
 	$(BIN)/kubeflow-corpus search docs "$(QUESTION)" --limit 2
 	@printf '%s\n' '' 'Try next:' \
-	  '  MILVUS_URI=$(MILVUS_URI) $(BIN)/kubeflow-corpus search docs "$(QUESTION)" --limit 5 --trace' \
+	  '  MILVUS_URI=$(MILVUS_URI) $(BIN)/kubeflow-corpus search docs "$(SPOKEN)" --limit 5 --trace' \
 	  '  MILVUS_URI=$(MILVUS_URI) $(BIN)/kubeflow-corpus status' \
-	  '  MILVUS_URI=$(MILVUS_URI) $(BIN)/kubeflow-corpus mcp-query search_kubeflow_docs "$(QUESTION)"'
+	  '  MILVUS_URI=$(MILVUS_URI) $(BIN)/kubeflow-corpus mcp-query search_kubeflow_docs "$(SPOKEN)"'
 
 # The runtime environment: every requirement by hash, then the project itself without looking anything up.
 $(VENV)/.runtime: requirements.lock pyproject.toml

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kubeflow_corpus.vocabulary import Vocabulary
 
 LOGGER: Final = logging.getLogger("kubeflow_corpus")
+# How long a server that is not wanted any more waits for what it was opening.
+CLOSE_SECONDS: Final = 5.0
 TRANSPORTS: Final = ("stdio", "streamable-http")
 
 
@@ -98,6 +100,8 @@ async def _stdio(server: Server[Any], service: Service, open_client: Callable[[]
         try:
             await server.run(read, write, server.create_initialization_options())
         finally:
+            # What is still read when the interpreter ends fails with tracebacks of other libraries.
+            await asyncio.wait({opening}, timeout=CLOSE_SECONDS)
             opening.cancel()
             if service.client is not None:
                 await service.client.close()
