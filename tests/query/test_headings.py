@@ -101,7 +101,7 @@ def test_an_installation_is_wanted_of_the_subject() -> None:
     assert bonuses(question, "Install with Helm")["installation"] == PREFERENCES.installation
     assert bonuses(question, "Values", title="Installation")["installation"] == PREFERENCES.installation / 2
     assert "installation" not in bonuses("how do I install combs", "Install with Helm")
-    # What has to be there before is no installation.
+    # What has to be there before is not an installation.
     assert "installation" not in bonuses(question, "Hives have been installed", title="Tutorial")
 
 

@@ -215,7 +215,7 @@ def test_a_corpus_is_asked_for_its_own_headings_and_symbols(
 
 
 @pytest.mark.slow
-def test_known_items_stand_in_the_report_of_a_question_set(
+def test_known_items_are_in_the_report_of_a_question_set(
     command: Callable[..., tuple[int, str, str]], right: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "report.html"

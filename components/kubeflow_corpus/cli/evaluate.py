@@ -163,7 +163,7 @@ def _items_of(client: CorpusClient, collections: Sequence[str], sample: int) -> 
     from kubeflow_corpus.evaluation.known_items import fields_of, known_items
 
     if sample < 1:
-        raise EvaluationError(f"{sample} is no number of known items", remedy="Ask at least 1")
+        raise EvaluationError(f"--sample {sample} does not say how many known items to ask", remedy="Ask at least 1")
     questions: list[Question] = []
     for name in dict.fromkeys(collections):
         spec = find_collection(name)

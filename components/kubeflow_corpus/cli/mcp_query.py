@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 async def _call(tool: str, arguments: dict[str, Any]) -> Any:
     from mcp import Client
 
-    from kubeflow_corpus.cli.search import PATIENCE_SECONDS
+    from kubeflow_corpus.cli.search import TIMEOUT_SECONDS
     from kubeflow_corpus.mcp_server.assembly import StatusReader
     from kubeflow_corpus.mcp_server.server import build_server
     from kubeflow_corpus.mcp_server.service import Service
@@ -50,7 +50,7 @@ async def _call(tool: str, arguments: dict[str, Any]) -> Any:
     from kubeflow_corpus.settings import Settings
 
     settings = Settings.from_env()
-    async with AsyncCorpusClient(settings=settings, timeout=PATIENCE_SECONDS) as corpus:
+    async with AsyncCorpusClient(settings=settings, timeout=TIMEOUT_SECONDS) as corpus:
         server = build_server(Service(corpus, ServerSettings()), StatusReader(settings))
         async with Client(server) as client:
             return await client.call_tool(tool, arguments)
