@@ -253,10 +253,7 @@ def test_a_copy_and_what_takes_the_place_of_a_renamed_database_are_not_led_to_it
         assert len(rows_of(database, "kubeflow_docs")) == 6
 
 
-def test_a_database_that_a_foreign_program_holds_is_named_with_the_reason(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(milvus_sharing, "START_SECONDS", 8.0)
+def test_a_database_that_a_foreign_program_holds_is_named_with_the_reason(path: Path) -> None:
     holder = "import sys; from pymilvus import MilvusClient; c = MilvusClient(sys.argv[1]); print('open', flush=True); "
     process = subprocess.Popen(
         [sys.executable, "-c", holder + "sys.stdin.read()", str(path)],
