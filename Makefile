@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CATALOGUE ?= tests/corpus/catalogue.yaml
 QUESTION ?= How do I install Orchard?
 # The same within single quotes of a shell.
-SPOKEN = $(subst ','\\'',$(QUESTION))
+SPOKEN = $(subst ','\'',$(QUESTION))
 
 # Processes that share the tests: half of their time is waiting for servers and child processes.
 WORKERS ?= 2
