@@ -19,6 +19,8 @@ from kubeflow_corpus.settings import parse_url
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
+from pipelines.placement import KFP_RELEASES
+
 HOST_VARIABLE: Final = "KF_PIPELINES_ENDPOINT"
 TOKEN_VARIABLE: Final = "KF_PIPELINES_TOKEN"
 TOKEN_FILE_VARIABLE: Final = "KF_PIPELINES_SA_TOKEN_PATH"
@@ -27,6 +29,7 @@ NAMESPACE_VARIABLE: Final = "KF_PIPELINES_NAMESPACE"
 _TIMEOUT_SECONDS: Final = 60
 # What servers answer that cannot start a task after another one failed.
 _NO_FINAL_STATUS: Final = "task final status not supported"
+_SUPPORTED: Final = f"Kubeflow Pipelines {KFP_RELEASES[0]} and later are supported"
 _PAGE: Final = 100
 
 
@@ -193,9 +196,7 @@ class Cluster:
             old = _NO_FINAL_STATUS in str(error.body)
             raise ClusterError(
                 f"Kubeflow Pipelines at {host} refused a call: {_server_message(error)}",
-                remedy="Servers before 2.14 cannot notify of a crash: add --no-crash-notice"
-                if old
-                else f"Check {HOST_VARIABLE}; releases from 2.14 on are supported",
+                remedy=f"This server is too old: {_SUPPORTED}" if old else f"Check {HOST_VARIABLE}; {_SUPPORTED}",
             ) from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterError(

@@ -6,7 +6,7 @@ import re
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Optional, cast
 
 from google.protobuf import json_format
 from kfp import compiler
@@ -15,39 +15,96 @@ from kubeflow_corpus.errors import SettingsError
 from ruamel.yaml import YAML
 
 from pipelines.graph import build_pipeline
-from pipelines.placement import Placement
+from pipelines.placement import KFP_RELEASES, Effect, Placement, Toleration
 from pipelines.registry import PIPELINES
 
 IMAGE_VARIABLE: Final = "KUBEFLOW_CORPUS_IMAGE"
 # KFP's cache knows an image by this string: a tag that moves would answer new code with old results.
 _PINNED: Final = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
+_EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("pipeline", nargs="*", choices=[[], *PIPELINES], help="which pipelines (default: all four)")
-    add_image_argument(parser)
-    add_crash_notice_argument(parser)
+    add_placement_arguments(parser)
     parser.add_argument("--out", default="dist/pipelines", metavar="DIR", help="folder for the YAML files")
 
 
-def add_image_argument(parser: argparse.ArgumentParser) -> None:
-    """Declares ``--image``."""
+def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares what a cluster has to be told about the pods of the steps."""
     parser.add_argument(
         "--image",
         default=os.environ.get(IMAGE_VARIABLE, ""),
         metavar="IMAGE@DIGEST",
         help=f"image of every step, by digest (default: {IMAGE_VARIABLE})",
     )
-
-
-def add_crash_notice_argument(parser: argparse.ArgumentParser) -> None:
-    """Declares ``--no-crash-notice``."""
+    parser.add_argument(
+        "--kfp-version",
+        choices=KFP_RELEASES,
+        default=KFP_RELEASES[0],
+        help="release of Kubeflow Pipelines; later ones take it too (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--pull-secret",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="Secret in the namespace of the runs with which nodes pull the image; may be given more than once",
+    )
+    parser.add_argument(
+        "--node-label",
+        action="append",
+        type=_node_label,
+        default=[],
+        metavar="NAME=VALUE",
+        help="label that a node must have to run steps; may be given more than once",
+    )
+    parser.add_argument(
+        "--toleration",
+        action="append",
+        type=_toleration,
+        default=[],
+        metavar="KEY[=VALUE][:EFFECT]",
+        help="taint that steps tolerate; may be given more than once",
+    )
     parser.add_argument(
         "--no-crash-notice",
         dest="crash_notice",
         action="store_false",
-        help="without the task that notifies of killed steps: servers before 2.14 do not know how it is started",
+        help="without the task that notifies of killed steps: one pod less a collection",
+    )
+
+
+def _node_label(word: str) -> tuple[str, str]:
+    label, equals, value = word.partition("=")
+    if not label or not equals:
+        raise argparse.ArgumentTypeError(f"{word!r} is not NAME=VALUE")
+    return label, value
+
+
+def _toleration(word: str) -> Toleration:
+    taint, colon, effect = word.partition(":")
+    key, _, value = taint.partition("=")
+    if not key or (colon and effect not in _EFFECTS):
+        raise argparse.ArgumentTypeError(f"{word!r} is not KEY[=VALUE][:EFFECT] with one of {', '.join(_EFFECTS)}")
+    return Toleration(key, value, cast(Optional[Effect], effect or None))
+
+
+def placement_of(args: argparse.Namespace) -> Placement:
+    """Returns where the steps run, as the command line says it.
+
+    Raises:
+        SettingsError: The image is missing or not pinned.
+    """
+    check_image(args.image)
+    return Placement(
+        image=args.image,
+        crash_notice=args.crash_notice,
+        kfp_version=args.kfp_version,
+        pull_secrets=tuple(args.pull_secret),
+        node_labels=tuple(args.node_label),
+        tolerations=tuple(args.toleration),
     )
 
 
@@ -57,37 +114,35 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         SettingsError: The image is missing or not pinned.
     """
+    placement = placement_of(args)
     for name in args.pipeline or PIPELINES:
-        file = compile_pipeline(name, args.image, Path(args.out), crash_notice=args.crash_notice)
-        print(file)
+        print(compile_pipeline(name, placement, Path(args.out)))
     return 0
 
 
-def compile_pipeline(name: str, image: str, folder: Path, *, crash_notice: bool = True) -> Path:
+def compile_pipeline(name: str, placement: Placement, folder: Path) -> Path:
     """Writes one pipeline.
 
     Args:
         name: Which one.
-        image: Image of every step, by digest.
+        placement: Where its steps run.
         folder: Where to write ``<name>.yaml``.
-        crash_notice: As in `Placement`.
 
     Raises:
         SettingsError: The image is missing or not pinned.
     """
-    check_image(image)
+    check_image(placement.image)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.yaml"
-    file.write_text(compiled(name, image, crash_notice), encoding="utf-8")
+    file.write_text(compiled(name, placement), encoding="utf-8")
     return file
 
 
 @cache
-def compiled(name: str, image: str, crash_notice: bool = True) -> str:
+def compiled(name: str, placement: Placement) -> str:
     """Returns one pipeline as YAML, read back once: several schedules of one pipeline share it."""
     with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder:
         file = Path(folder) / f"{name}.yaml"
-        placement = Placement(image=image, crash_notice=crash_notice)
         compiler.Compiler().compile(build_pipeline(name, placement), package_path=str(file))
         read_spec(file)
         return file.read_text(encoding="utf-8")

@@ -29,7 +29,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipelines.cluster import Cluster, KfpSettings
-from pipelines.compile import add_crash_notice_argument, add_image_argument, check_image
+from pipelines.compile import add_placement_arguments, placement_of
+from pipelines.placement import Placement
 from pipelines.registry import PIPELINES
 from pipelines.submit import NAME_PREFIX, pipeline_arguments, upload
 
@@ -67,8 +68,7 @@ class Schedule:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("file", help="YAML of the schedules")
-    add_image_argument(parser)
-    add_crash_notice_argument(parser)
+    add_placement_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,16 +77,16 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         CorpusError: The file, a setting, the host or the token is wrong.
     """
-    check_image(args.image)
+    placement = placement_of(args)
     experiment, schedules = read_schedules(Path(args.file))
     cluster = Cluster(KfpSettings.from_env())
-    for line in apply_schedules(cluster, experiment, schedules, args.image, crash_notice=args.crash_notice):
+    for line in apply_schedules(cluster, experiment, schedules, placement):
         print(line)
     return 0
 
 
 def apply_schedules(
-    cluster: Cluster, experiment: str, schedules: Sequence[Schedule], image: str, *, crash_notice: bool = True
+    cluster: Cluster, experiment: str, schedules: Sequence[Schedule], placement: Placement
 ) -> list[str]:
     """Creates, replaces and deletes recurring runs until they are what is wanted.
 
@@ -94,8 +94,7 @@ def apply_schedules(
         cluster: The server.
         experiment: Name of the experiment.
         schedules: What is wanted.
-        image: Image of every step, by digest.
-        crash_notice: As in `Placement`.
+        placement: Where their steps run.
 
     Returns:
         One line per schedule.
@@ -104,7 +103,7 @@ def apply_schedules(
     existing = [recurring for recurring in cluster.recurring_runs(experiment_id) if _digest_of(recurring)]
     lines = []
     for schedule in schedules:
-        version = upload(cluster, schedule.pipeline, image, crash_notice=crash_notice)
+        version = upload(cluster, schedule.pipeline, placement)
         digest = schedule.digest(version)
         same_name = [recurring for recurring in existing if recurring.display_name == schedule.name]
         right = [recurring for recurring in same_name if _digest_of(recurring) == digest]

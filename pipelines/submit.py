@@ -15,7 +15,8 @@ from kubeflow_corpus.sources.named import parse_named
 
 from pipelines.arguments import add_changed_paths_argument
 from pipelines.cluster import Cluster, KfpSettings
-from pipelines.compile import add_crash_notice_argument, add_image_argument, check_image, compile_pipeline
+from pipelines.compile import add_placement_arguments, compile_pipeline, placement_of
+from pipelines.placement import Placement
 from pipelines.registry import PIPELINES
 
 NAME_PREFIX: Final = "kubeflow-corpus"
@@ -25,8 +26,7 @@ _VERSION_CHARACTERS: Final = 16
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("pipeline", choices=PIPELINES)
-    add_image_argument(parser)
-    add_crash_notice_argument(parser)
+    add_placement_arguments(parser)
     add_changed_paths_argument(parser)
     parser.add_argument("--experiment", default=NAME_PREFIX, metavar="NAME", help="experiment that the run belongs to")
     parser.add_argument(
@@ -44,13 +44,13 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         CorpusError: A setting, the host or the token is wrong.
     """
-    check_image(args.image)
+    placement = placement_of(args)
     parameters = parse_parameters(args.parameter)
     if args.changed_paths:
         parameters["changed_paths"] = args.changed_paths
     arguments = pipeline_arguments(parameters)
     cluster = Cluster(KfpSettings.from_env())
-    version = upload(cluster, args.pipeline, args.image, crash_notice=args.crash_notice)
+    version = upload(cluster, args.pipeline, placement)
     experiment = cluster.ensure_experiment(args.experiment)
     name = f"{NAME_PREFIX}-{args.pipeline}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     print(f"{name}: {cluster.start_run(name, experiment, version, arguments)}")
@@ -69,21 +69,20 @@ def pipeline_arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {"options": dict(parameters)} if parameters else {}
 
 
-def upload(cluster: Cluster, pipeline: str, image: str, *, crash_notice: bool = True) -> Any:
+def upload(cluster: Cluster, pipeline: str, placement: Placement) -> Any:
     """Uploads a pipeline unless this version is there.
 
     Args:
         cluster: The server.
         pipeline: Which one.
-        image: Image of every step, by digest.
-        crash_notice: As in `Placement`.
+        placement: Where its steps run.
 
     Returns:
         The reference to its version.
     """
     with tempfile.TemporaryDirectory(prefix="kubeflow-corpus-") as folder:
-        file = compile_pipeline(pipeline, image, Path(folder), crash_notice=crash_notice)
-        # Compiled YAML is the same for the same program and image: so is the version's name.
+        file = compile_pipeline(pipeline, placement, Path(folder))
+        # Compiled YAML is the same for the same program and placement: so is the version's name.
         digest = hashlib.sha256(file.read_bytes()).hexdigest()[:_VERSION_CHARACTERS]
         return cluster.ensure_version(f"{NAME_PREFIX}-{pipeline}", f"{pipeline}-{digest}", file)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.__main__ import main
+from pipelines.placement import KFP_RELEASES
 from tests.servers.kfp_api import KfpApi, kfp_api
 
 # The generated client calls a method of urllib3 that urllib3 has deprecated.
@@ -153,15 +154,16 @@ def test_an_unknown_parameter_is_refused_before_anything_is_uploaded(
     assert not api.pipelines
 
 
-def test_a_server_that_cannot_start_the_task_that_reports_a_crash_names_the_option_without_it(
+def test_a_server_that_is_too_old_is_told_apart_and_the_releases_are_named(
     api: KfpApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     api.final_status = False
     words = ["submit", "docs", "--image", IMAGE]
     assert main(words) == 1
-    assert "add --no-crash-notice" in capsys.readouterr().err
-    assert main([*words, "--no-crash-notice"]) == 0
-    assert len(api.runs) == 1
+    said = capsys.readouterr().err
+    assert "This server is too old" in said
+    assert f"{KFP_RELEASES[0]} and later" in said
+    assert not api.runs
 
 
 @pytest.mark.parametrize("command", ["submit", "schedule"])

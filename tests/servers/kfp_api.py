@@ -40,7 +40,7 @@ class KfpApi:
     Attributes:
         token: Bearer token that it wants; empty is none.
         page_size: The most that one page of a list holds.
-        final_status: Whether it can start a task however another ended: servers before 2.14 cannot.
+        final_status: Whether it can start a task however another ended: old servers cannot.
         url: Where it listens.
         calls: Method and path of every call, in order.
     """
