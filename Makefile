@@ -77,6 +77,7 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 -
 lock: $(VENV)/.dev
 	$(LOCK) --extra ingest --extra local --extra mcp -o requirements.lock
 	$(LOCK) --extra ingest --extra local --extra mcp --extra dev -c requirements.lock -o requirements-dev.lock
+	$(LOCK) --extra ingest --extra mcp -c requirements.lock --override manifests/image/cluster-overrides.txt -o requirements-cluster.lock
 
 clean:
 	rm -rf $(VENV) local .mypy_cache .pytest_cache .ruff_cache .hypothesis

