@@ -163,7 +163,6 @@ def bootstrap(
 
 
 def _connection_manager(objects: Objects, server: dict[str, Any], filters: list[Any]) -> dict[str, Any]:
-    redirect = server.get("tls", {}).get("httpsRedirect", False)
     return {
         "name": _HCM,
         "typed_config": {
@@ -179,8 +178,7 @@ def _connection_manager(objects: Objects, server: dict[str, Any], filters: list[
                     {
                         "name": "edge",
                         "domains": server["hosts"],
-                        "routes": list(_routes(objects)),
-                        **({"require_tls": "ALL"} if redirect else {}),
+                        "routes": list(_routes(objects, server["port"]["number"])),
                     }
                 ]
             },
@@ -195,24 +193,34 @@ def _trusted_proxies(objects: Objects) -> int:
     return int(json.loads(config)["gatewayTopology"]["numTrustedProxies"])
 
 
-def _routes(objects: Objects) -> Iterator[dict[str, Any]]:
+def _routes(objects: Objects, port: int) -> Iterator[dict[str, Any]]:
     (virtual_service,) = of_kind(objects, "VirtualService")
     for entry in virtual_service["spec"]["http"]:
-        (route,) = entry["route"]
-        action = {
-            "cluster": f"{route['destination']['host']}:{route['destination']['port']['number']}",
-            "timeout": entry["timeout"],
-        }
-        if "rewrite" in entry:
-            action["host_rewrite_literal"] = entry["rewrite"]["authority"]
         cors = entry.get("corsPolicy")
         for match in entry["match"]:
+            if match.get("port", port) != port:
+                continue
+            ((how, where),) = match["uri"].items()
             yield {
-                "match": {"path": match["uri"]["exact"]},
-                "route": action,
+                "match": {{"exact": "path"}.get(how, how): where},
+                **_action(entry),
                 "request_headers_to_remove": entry.get("headers", {}).get("request", {}).get("remove", []),
                 "typed_per_filter_config": {"envoy.filters.http.cors": _cors(cors)} if cors else {},
             }
+
+
+def _action(entry: dict[str, Any]) -> dict[str, Any]:
+    if "redirect" in entry:
+        assert entry["redirect"] == {"scheme": "https", "redirectCode": 301}
+        return {"redirect": {"scheme_redirect": "https", "response_code": "MOVED_PERMANENTLY"}}
+    (route,) = entry["route"]
+    action = {
+        "cluster": f"{route['destination']['host']}:{route['destination']['port']['number']}",
+        "timeout": entry["timeout"],
+    }
+    if "rewrite" in entry:
+        action["host_rewrite_literal"] = entry["rewrite"]["authority"]
+    return {"route": action}
 
 
 def _cors(policy: dict[str, Any]) -> dict[str, Any]:

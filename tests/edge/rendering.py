@@ -40,7 +40,13 @@ def chart() -> Any:
 def render(changes: Mapping[str, Any] | None = None) -> Objects:
     values = merged(example_values(), changes or {})
     files = chart().render(values, name="edge", namespace=NAMESPACE)
-    objects = [doc for _, text in sorted(files.items()) for doc in yaml.safe_load_all(text) if doc]
+    objects = [
+        doc
+        for name, text in sorted(files.items())
+        if not name.endswith("NOTES.txt")
+        for doc in yaml.safe_load_all(text)
+        if doc
+    ]
     for item in objects:
         # Helm leaves it to the installation.
         item["metadata"].setdefault("namespace", NAMESPACE)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.edge.rendering import CHART, NAMESPACE, example_values, helm, of_kind, render
+from tests.edge.rendering import CHART, NAMESPACE, chart, example_values, helm, merged, of_kind, render
 
 LINT_ERROR = 3
 
@@ -117,7 +117,55 @@ def test_milvus_and_tei_answer_only_the_accounts_that_need_them() -> None:
             [f"{own}/mcp", f"{own}/contract", *extra, "cluster.local/ns/kubeflow/sa/pipeline-runner"]
         ]
         (peers,) = of_kind(objects, "PeerAuthentication", name)
-        assert peers["spec"]["mtls"] == {"mode": "STRICT"} and "portLevelMtls" not in peers["spec"]
+        metrics = {"milvus": 9091, "tei": 8080}[name]
+        assert peers["spec"]["mtls"] == {"mode": "STRICT"}
+        assert peers["spec"]["portLevelMtls"] == {metrics: {"mode": "PERMISSIVE"}}
+
+
+def test_who_has_no_identity_reads_metrics_and_nothing_else() -> None:
+    objects = render()
+    for policy in of_kind(objects, "AuthorizationPolicy"):
+        if policy["metadata"]["namespace"] == NAMESPACE:
+            continue
+        for rule in policy["spec"]["rules"]:
+            if "from" not in rule:
+                (operation,) = (entry["operation"] for entry in rule["to"])
+                assert (operation["methods"], operation["paths"]) == (["GET"], ["/metrics"])
+
+
+def test_an_acme_authority_reaches_the_answer_to_its_challenge_and_everything_else_is_sent_to_https() -> None:
+    objects = render({"tls": {"acme": {"email": "operators@example.org"}}})
+    (routes,) = of_kind(objects, "VirtualService")
+    first, second = routes["spec"]["http"][:2]
+    assert first["match"] == [{"uri": {"prefix": "/.well-known/acme-challenge/"}, "port": 80}]
+    assert second["match"] == [{"uri": {"prefix": "/"}, "port": 80}]
+    assert second["redirect"] == {"scheme": "https", "redirectCode": 301}
+    (solver,) = of_kind(objects, "Service", "acme-solver")
+    assert first["route"][0]["destination"]["host"].startswith("acme-solver.")
+    (certificate,) = of_kind(objects, "Certificate")
+    (gateway,) = of_kind(objects, "Gateway")
+    https = next(server for server in gateway["spec"]["servers"] if server["port"]["number"] == 443)
+    assert certificate["spec"]["secretName"] == https["tls"]["credentialName"]
+    assert certificate["spec"]["dnsNames"] == https["hosts"]
+    assert not of_kind(render(), "Certificate") and not of_kind(render(), "Issuer")
+
+
+def test_labels_tolerations_and_affinity_reach_every_part() -> None:
+    nodes = {"nodeSelector": {"pool": "a"}, "tolerations": [{"key": "b", "operator": "Exists"}], "affinity": {"c": {}}}
+    objects = render({"labels": {"team": "x"}, "gateway": nodes, "issuer": nodes})
+    assert all(item["metadata"]["labels"]["team"] == "x" for item in objects)
+    found = [item["spec"]["template"]["spec"] for kind in ("Deployment", "Job") for item in of_kind(objects, kind)]
+    found += [item["spec"]["jobTemplate"]["spec"]["template"]["spec"] for item in of_kind(objects, "CronJob")]
+    assert len(found) == 5
+    for pod in found:
+        assert {key: pod[key] for key in nodes} == nodes
+
+
+def test_notes_say_what_is_left_to_do() -> None:
+    files = chart().render(merged(example_values(), {"origins": []}), name="edge", namespace=NAMESPACE)
+    (notes,) = (text for name, text in files.items() if name.endswith("NOTES.txt"))
+    for line in ("https://corpus.example.org", "helm test edge --namespace corpus-edge", "No browser may call"):
+        assert line in notes
 
 
 def test_steps_without_a_sidecar_are_let_in_by_their_network_alone() -> None:

@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,33 @@ def test_addresses_of_one_ipv6_network_are_one_client(gateway: Gateway) -> None:
 def test_plain_http_is_sent_to_https(gateway: Gateway, address: str) -> None:
     answer = gateway.request("POST", "/mcp", body={}, address=address, plain=True)
     assert (answer.status, answer.headers["location"]) == (301, f"https://{HOST}/mcp")
+
+
+class _Solver(BaseHTTPRequestHandler):
+    """As cert-manager's pod answers the challenge of an authority."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"the answer to " + self.path.encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Writes nothing."""
+
+
+def test_an_acme_authority_is_answered_on_plain_http_and_nobody_else(edge: Edge, tmp_path: Path) -> None:
+    solver = ThreadingHTTPServer(("127.0.0.1", 0), _Solver)
+    threading.Thread(target=solver.serve_forever, daemon=True).start()
+    services = edge.services | {"acme-solver.corpus-edge.svc.cluster.local:8089": solver.server_port}
+    objects = render({"tls": {"acme": {"email": "operators@example.org"}}})
+    with running_gateway(objects, tmp_path, services) as running:
+        path = "/.well-known/acme-challenge/token"
+        answer = running.request("GET", path, plain=True)
+        assert (answer.status, answer.data) == (200, b"the answer to " + path.encode())
+        assert running.request("GET", "/mcp", plain=True).status == 301
+        assert running.request("GET", path).status == 403
+    solver.shutdown()
+    solver.server_close()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any
 
 import jwt
 import pytest
+import uvicorn
 from kubeflow_corpus.cli import main as cli
 from kubeflow_corpus.errors import KeyStoreError
 from kubeflow_corpus.issuer import stores
@@ -49,6 +50,37 @@ def test_a_session_verifies_against_the_published_keys_and_names_nobody(tmp_path
     assert claims.keys() == {"iss", "aud", "sub", "iat", "exp", "scope"}
     other = client.post(SESSION_PATH).json()["access_token"]
     assert jwt.decode(other, key.key, ["ES256"], audience="kubeflow-corpus")["sub"] != claims["sub"]
+
+
+@pytest.fixture
+def issuer(tmp_path: Path) -> Iterator[str]:
+    app = build_app(SETTINGS, Keyring(FolderStore(tmp_path / "keys")))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        threading.Event().wait(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+def test_an_installation_asks_whether_sessions_are_handed_out(
+    issuer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["issuer", "check", issuer]) == 1
+    assert "look at the pods `issuer`" in capsys.readouterr().err.lower()
+    rotate(tmp_path / "keys")
+    wait_for(lambda: cli.main(["issuer", "check", issuer]) == 0)
+    assert ", signed by " in capsys.readouterr().out
+
+
+def wait_for(done: Any) -> None:
+    for _ in range(200):
+        if done():
+            return
+        threading.Event().wait(0.1)
+    raise AssertionError("it never came true")
 
 
 def test_a_session_is_made_by_post_only(tmp_path: Path) -> None:

@@ -15,8 +15,13 @@ from tests.edge.rendering import merged, render
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 OVERLAYS = ("oke", "kind", "single-node")
-FOLDERS = {**{name: f"overlays/{name}" for name in OVERLAYS}, "kagent": "kagent", "contract": "contract"}
-EDGES = {"edge": "edge/ci/example-values.yaml"} | {
+FOLDERS = {
+    **{name: f"overlays/{name}" for name in OVERLAYS},
+    "kagent": "kagent",
+    "contract": "contract",
+    "object-store": "milvus/object-store",
+}
+EDGES = {"edge": "edge/ci/example-values.yaml", "edge-acme": "edge/ci/acme-values.yaml"} | {
     f"edge-{name}": f"overlays/{name}/edge-values.yaml" for name in ("oke", "kind")
 }
 NAMES = [*FOLDERS, *EDGES]

@@ -1,7 +1,7 @@
 """What the custom kinds accept, stated from their documentation: strict, and only what this project uses.
 
 Istio 1.27 (networking and security API v1, EnvoyFilter v1alpha3), kagent v1alpha2, Prometheus operator v1, External
-Secrets v1. Kinds that are not listed here are refused.
+Secrets v1, cert-manager v1. Kinds that are not listed here are refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def many(item: Schema) -> Schema:
     return {"type": "array", "items": item, "minItems": 1}
 
 
-def one_of(*values: str) -> Schema:
+def one_of(*values: str | int) -> Schema:
     return {"enum": list(values)}
 
 
@@ -73,6 +73,7 @@ _CORS = thing(
 )
 _DESTINATION = thing({"host": TEXT, "port": thing({"number": PORT})})
 _REMOTE = thing({"key": TEXT})
+_URI: Schema = {"oneOf": [thing({"exact": TEXT}), thing({"prefix": TEXT})]}
 
 SPECS: dict[tuple[str, str], Schema] = {
     ("networking.istio.io/v1", "Gateway"): thing(
@@ -83,6 +84,8 @@ SPECS: dict[tuple[str, str], Schema] = {
                     {
                         "port": thing({"number": PORT, "name": TEXT, "protocol": one_of("HTTP", "HTTPS")}),
                         "hosts": TEXTS,
+                    },
+                    {
                         "tls": thing(
                             {},
                             {
@@ -92,7 +95,7 @@ SPECS: dict[tuple[str, str], Schema] = {
                                 "minProtocolVersion": one_of("TLSV1_2", "TLSV1_3"),
                             },
                         ),
-                    }
+                    },
                 )
             ),
         }
@@ -105,11 +108,12 @@ SPECS: dict[tuple[str, str], Schema] = {
                 thing(
                     {
                         "name": TEXT,
-                        "match": many(thing({"uri": thing({"exact": TEXT})})),
-                        "route": many(thing({"destination": _DESTINATION})),
-                        "timeout": DURATION,
+                        "match": many(thing({"uri": _URI}, {"port": PORT})),
                     },
                     {
+                        "route": many(thing({"destination": _DESTINATION})),
+                        "timeout": DURATION,
+                        "redirect": thing({"scheme": one_of("https"), "redirectCode": one_of(301, 308)}),
                         "rewrite": thing({"authority": TEXT}),
                         "retries": thing({"attempts": {"type": "integer", "minimum": 0}}),
                         "headers": thing({"request": thing({"remove": TEXTS})}),
@@ -178,9 +182,58 @@ SPECS: dict[tuple[str, str], Schema] = {
     ),
     ("monitoring.coreos.com/v1", "ServiceMonitor"): thing(
         {
-            "selector": thing({"matchLabels": LABELS}, {"matchExpressions": {"type": "array"}}),
+            "selector": thing({}, {"matchLabels": LABELS, "matchExpressions": {"type": "array"}}),
             "endpoints": many(thing({"port": TEXT, "path": TEXT, "interval": DURATION})),
         }
+    ),
+    ("monitoring.coreos.com/v1", "PodMonitor"): thing(
+        {
+            "selector": thing({"matchLabels": LABELS}),
+            "podMetricsEndpoints": many(
+                thing({"path": TEXT, "interval": DURATION}, {"port": TEXT, "targetPort": PORT})
+            ),
+        }
+    ),
+    ("cert-manager.io/v1", "Issuer"): thing(
+        {
+            "acme": thing(
+                {
+                    "email": TEXT,
+                    "server": {"type": "string", "pattern": "^https://"},
+                    "privateKeySecretRef": thing({"name": TEXT}),
+                    "solvers": many(
+                        thing(
+                            {
+                                "http01": thing(
+                                    {
+                                        "ingress": thing(
+                                            {},
+                                            {"ingressClassName": TEXT, "serviceType": one_of("ClusterIP", "NodePort")},
+                                        )
+                                    }
+                                )
+                            }
+                        )
+                    ),
+                }
+            )
+        }
+    ),
+    ("cert-manager.io/v1", "Certificate"): thing(
+        {
+            "secretName": TEXT,
+            "dnsNames": TEXTS,
+            "issuerRef": thing({"name": TEXT, "kind": one_of("Issuer", "ClusterIssuer")}),
+        },
+        {
+            "privateKey": thing(
+                {
+                    "algorithm": one_of("RSA", "ECDSA"),
+                    "size": {"type": "integer"},
+                    "rotationPolicy": one_of("Always", "Never"),
+                }
+            )
+        },
     ),
     ("external-secrets.io/v1", "SecretStore"): thing(
         {

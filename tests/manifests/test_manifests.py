@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import copy
 import json
 import re
@@ -17,7 +18,7 @@ from kubeflow_corpus.mcp_server.settings import ServerSettings
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import load_catalogue
 
-from pipelines import placement
+from pipelines import placement, schedule
 from pipelines.schedule import read_schedules
 from tests.manifests.rendering import (
     MANIFESTS,
@@ -40,6 +41,7 @@ KUBERNETES = ("1.32", *(pytest.param(f"1.{minor}", marks=pytest.mark.slow) for m
 DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 VERSION = re.compile(r"[^@:\s]+(:[0-9]+)?/[^@:\s]+:[A-Za-z-]*v?\d+\.\d+\.\d+[A-Za-z0-9.-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 # The mesh's injector replaces this one with the proxy of its own version.
 INJECTED = "auto"
 
@@ -267,6 +269,9 @@ def test_services_find_their_pods_and_their_ports() -> None:
         if item["kind"] != "Service":
             continue
         selector = item["spec"]["selector"]
+        if "acme.cert-manager.io/http01-solver" in selector:
+            # Its pods come and go with cert-manager's challenges.
+            continue
         matching = [
             template
             for other, workload, template in pods()
@@ -384,7 +389,7 @@ VALUES = ("values-standalone.yaml", "values-cluster.yaml")
 # The switches of the Milvus chart 5.0 that these values turn; a misspelt one would be ignored silently.
 MILVUS_KEYS = {
     "cluster", "image", "streaming", "standalone", "proxy", "mixCoordinator", "queryNode", "dataNode", "streamingNode",
-    "extraConfigFiles", "minio", "etcd", "pulsarv3", "externalS3", "metrics",
+    "extraConfigFiles", "minio", "etcd", "pulsarv3", "externalS3", "metrics", "woodpecker",
 }  # fmt: skip
 
 
@@ -395,13 +400,120 @@ def test_milvus_asks_for_passwords_and_its_values_hold_none(name: str) -> None:
     inner = yaml.safe_load(values["extraConfigFiles"]["user.yaml"])
     assert inner["common"]["security"] == {"authorizationEnabled": True}
     assert re.fullmatch(r"v2\.6\.\d+", values["image"]["all"]["tag"])
-    assert not values["pulsarv3"]["enabled"]
+    # The chart names a queue for one of these switches only; without a name Milvus takes Pulsar.
+    queues = [
+        values.get("woodpecker", {}).get("enabled"),
+        values.get("standalone", {}).get("messageQueue") == "woodpecker",
+    ]
+    assert not values["pulsarv3"]["enabled"] and any(queues)
     text = (MANIFESTS / "milvus" / name).read_text(encoding="utf-8")
     assert not re.search(r"(accessKey|secretKey|password)\s*:\s*[^{\s]", text)
     parts = [part for part in values.values() if isinstance(part, dict) and "extraEnv" in part]
     assert len(parts) == (1 if "standalone" in name else 5)
     for part in parts:
         assert {entry["valueFrom"]["secretKeyRef"]["name"] for entry in part["extraEnv"]} == {"milvus-object-store"}
+
+
+def test_milvus_reaches_an_object_store_outside_of_the_cluster_where_its_values_name_one() -> None:
+    (values,) = load(MANIFESTS / "milvus" / "values-cluster.yaml")
+    (policy,) = rendered("object-store")
+    (rule,) = policy["spec"]["egress"]
+    assert values["externalS3"]["enabled"]
+    assert (policy["metadata"]["namespace"], policy["spec"]["policyTypes"]) == ("milvus", ["Egress"])
+    assert str(rule["ports"][0]["port"]) == values["externalS3"]["port"]
+
+
+def images_in(values: Any) -> Iterator[str]:
+    for name, value in values.items() if isinstance(values, dict) else ():
+        if name == "repository":
+            yield value
+        yield from images_in(value)
+
+
+def test_every_image_names_its_registry() -> None:
+    # Nodes of OKE refuse a short name: which registry is meant would be a guess.
+    images = {container["image"] for _, _, template in pods() for container in containers(template)} - {INJECTED}
+    for file in VALUES:
+        own = set(images_in(load(MANIFESTS / "milvus" / file)[0]))
+        assert own
+        images |= own
+    for image in images:
+        registry = image.partition("/")[0]
+        assert "/" in image and ("." in registry or ":" in registry), image
+
+
+def test_the_minio_of_the_chart_is_named_where_it_runs() -> None:
+    for file in VALUES:
+        minio = load(MANIFESTS / "milvus" / file)[0]["minio"]
+        assert minio.get("enabled") is False or minio["image"]["repository"].count("/") == 2
+
+
+def test_a_job_in_the_mesh_ends_because_its_sidecar_does() -> None:
+    for name, item, template in pods():
+        if item["kind"] in ("Job", "CronJob"):
+            metadata = template["metadata"]
+            outside = metadata["labels"].get("sidecar.istio.io/inject") == "false"
+            native = metadata.get("annotations", {}).get("sidecar.istio.io/nativeSidecar") == "true"
+            assert outside or native, f"{name} {label(item)}"
+
+
+def test_the_steps_of_oke_pull_with_the_secret_that_the_vault_fills_in_their_namespace() -> None:
+    (job,) = (item for item in rendered("oke") if label(item) == "Job/kubeflow/kubeflow-corpus-schedule")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    words = container["command"]
+    (pull,) = job["spec"]["template"]["spec"]["imagePullSecrets"]
+    assert words[words.index("--pull-secret") + 1] == pull["name"]
+    parser = argparse.ArgumentParser()
+    schedule.add_arguments(parser)
+    assert parser.parse_args(words[4:]).pull_secret == [pull["name"]]
+
+
+def monitors(name: str) -> list[Any]:
+    return [item for item in rendered(name) if item["kind"] in ("ServiceMonitor", "PodMonitor")]
+
+
+def test_prometheus_selects_every_monitor_and_reaches_what_it_names() -> None:
+    found = [(name, item) for name in ("oke", "edge-oke", "edge-acme") for item in monitors(name)]
+    assert {item["metadata"]["name"] for _, item in found} == {"mcp", "tei", "corpus-edge"}
+    for _, item in found:
+        assert item["metadata"]["labels"]["release"] == "kube-prometheus-stack", label(item)
+    (values,) = load(MANIFESTS / "milvus" / "values-monitoring.yaml")
+    assert values["metrics"]["serviceMonitor"]["additionalLabels"] == {"release": "kube-prometheus-stack"}
+    # Pods, and the port of their metrics.
+    wanted = {("oke", "mcp"): 8000, ("oke", "tei"): 8080, ("oke", "tei-query"): 8080, ("oke", "milvus"): 9091}
+    for (name, pod), port in (wanted | {("edge-oke", "corpus-edge"): 15090}).items():
+        assert port in ports_open_to("monitoring", name, pod), pod
+
+
+def ports_open_to(namespace: str, name: str, pod: str) -> set[int]:
+    """Ports of the pods of a name that network policies open to a namespace."""
+    labels = {"app.kubernetes.io/name": pod, "istio": pod}
+    opened = set()
+    for policy in (item for item in rendered(name) if item["kind"] == "NetworkPolicy"):
+        chosen = policy["spec"]["podSelector"]
+        named = chosen.get("matchLabels", {}).items() <= labels.items() and all(
+            labels.get(term["key"]) in term["values"] for term in chosen.get("matchExpressions", [])
+        )
+        for rule in policy["spec"].get("ingress", []) if chosen and named else ():
+            if any(peer.get("namespaceSelector", {}).get("matchLabels", {}) == {NAMESPACE_LABEL: namespace}
+                   for peer in rule.get("from", [])):  # fmt: skip
+                opened |= {port["port"] for port in rule["ports"]}
+    return opened
+
+
+def test_queries_have_embeddings_of_their_own_on_oke_of_the_same_model() -> None:
+    held = {label(item): item for item in rendered("oke")}
+    runs, queries = (held[f"StatefulSet/kubeflow-corpus/{name}"]["spec"] for name in ("tei", "tei-query"))
+    assert runs["template"]["spec"]["containers"] == queries["template"]["spec"]["containers"]
+    assert queries["selector"]["matchLabels"] == {"app.kubernetes.io/name": "tei-query"}
+    assert held["HorizontalPodAutoscaler/kubeflow-corpus/tei-query"]["spec"]["minReplicas"] == 2
+    mcp = held["Deployment/kubeflow-corpus/mcp"]["spec"]["template"]["spec"]["containers"][0]
+    environment = {variable["name"]: variable.get("value") for variable in mcp["env"]}
+    assert environment["EMBEDDINGS_URL"] == "http://tei-query.kubeflow-corpus.svc.cluster.local:8080"
+    (ingress,) = held["NetworkPolicy/kubeflow-corpus/tei-query"]["spec"]["ingress"]
+    assert ingress["from"] == [{"podSelector": {"matchLabels": {"kubeflow-corpus/embeds": "true"}}}]
+    guarded = {item["metadata"]["name"] for item in rendered("edge-oke") if item["kind"] == "PeerAuthentication"}
+    assert guarded >= {"tei", "tei-query", "mcp", "milvus"}
 
 
 def test_groups_are_known() -> None:

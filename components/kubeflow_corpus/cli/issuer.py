@@ -1,4 +1,4 @@
-"""``kubeflow-corpus issuer serve|rotate``: issues anonymous sessions, and rotates the keys that sign them."""
+"""``kubeflow-corpus issuer serve|rotate|check``: issues anonymous sessions, rotates their keys, and asks for one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rotate.add_argument(
         "--revoke", action="store_true", help="after a leak: replace every key at once, which ends all sessions"
     )
+    check = actions.add_parser(
+        "check", help="ask an issuer for a session, and verify it with the keys that it publishes"
+    )
+    check.add_argument("url", help="address of the issuer")
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the chosen action."""
-    return _serve(args) if args.action == "serve" else _rotate(args)
+    actions = {"serve": _serve, "rotate": _rotate, "check": _check}
+    return actions[args.action](args)
 
 
 def _serve(args: argparse.Namespace) -> int:
@@ -71,4 +76,11 @@ def _rotate(args: argparse.Namespace) -> int:
             print(f"{verb} {name.removesuffix(SUFFIX)}")
     if not added and not removed:
         print("nothing to do")
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    from kubeflow_corpus.issuer.check import check_issuer
+
+    print(check_issuer(args.url))
     return 0

@@ -2,6 +2,9 @@
 app.kubernetes.io/part-of: kubeflow-corpus
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- with .Values.labels }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{- define "edge.issuerUrl" -}}
@@ -71,6 +74,22 @@ corsPolicy:
 {{- end -}}
 {{- end -}}
 
+{{/* Where the pods of a part run. */}}
+{{- define "edge.nodes" -}}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{- define "edge.beforeRouter" -}}
 context: GATEWAY
 listener:
@@ -113,10 +132,7 @@ template:
       - name: {{ . }}
       {{- end }}
     {{- end }}
-    {{- with .Values.issuer.nodeSelector }}
-    nodeSelector:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
+    {{- include "edge.nodes" .Values.issuer | nindent 4 }}
     securityContext:
       {{- include "edge.podSecurity" . | nindent 6 }}
     containers:
