@@ -15,7 +15,7 @@ from kubeflow_corpus.cli import main as cli
 from kubeflow_corpus.errors import KeyStoreError
 from kubeflow_corpus.issuer import stores
 from kubeflow_corpus.issuer.app import KEYS_PATH, SESSION_PATH, Keyring, build_app
-from kubeflow_corpus.issuer.keys import make_key
+from kubeflow_corpus.issuer.keys import made_at, make_key
 from kubeflow_corpus.issuer.settings import IssuerSettings
 from kubeflow_corpus.issuer.stores import FolderStore, SecretStore
 from starlette.testclient import TestClient
@@ -81,6 +81,15 @@ def wait_for(done: Any) -> None:
             return
         threading.Event().wait(0.1)
     raise AssertionError("it never came true")
+
+
+def test_the_age_of_the_newest_key_is_told_to_who_watches(tmp_path: Path) -> None:
+    client = service(tmp_path / "keys")
+    assert "kubeflow_corpus_session_keys 0" in client.get("/metrics").text
+    rotate(tmp_path / "keys")
+    (file,) = (tmp_path / "keys").iterdir()
+    said = service(tmp_path / "keys").get("/metrics").text
+    assert f"kubeflow_corpus_session_key_made_timestamp_seconds {made_at(file.stem):.0f}" in said
 
 
 def test_a_session_is_made_by_post_only(tmp_path: Path) -> None:

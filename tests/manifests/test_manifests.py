@@ -474,14 +474,14 @@ def monitors(name: str) -> list[Any]:
 
 def test_prometheus_selects_every_monitor_and_reaches_what_it_names() -> None:
     found = [(name, item) for name in ("oke", "edge-oke", "edge-acme") for item in monitors(name)]
-    assert {item["metadata"]["name"] for _, item in found} == {"mcp", "tei", "corpus-edge"}
+    assert {item["metadata"]["name"] for _, item in found} == {"mcp", "tei", "corpus-edge", "issuer"}
     for _, item in found:
         assert item["metadata"]["labels"]["release"] == "kube-prometheus-stack", label(item)
     (values,) = load(MANIFESTS / "milvus" / "values-monitoring.yaml")
     assert values["metrics"]["serviceMonitor"]["additionalLabels"] == {"release": "kube-prometheus-stack"}
     # Pods, and the port of their metrics.
     wanted = {("oke", "mcp"): 8000, ("oke", "tei"): 8080, ("oke", "tei-query"): 8080, ("oke", "milvus"): 9091}
-    for (name, pod), port in (wanted | {("edge-oke", "corpus-edge"): 15090}).items():
+    for (name, pod), port in (wanted | {("edge-oke", "corpus-edge"): 15090, ("edge-oke", "issuer"): 8001}).items():
         assert port in ports_open_to("monitoring", name, pod), pod
 
 

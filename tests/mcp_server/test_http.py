@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import logging
 import os
+import re
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -118,10 +121,41 @@ def test_health_readiness_and_metrics(server: Running) -> None:
     call(server.url, "search_kubeflow_docs", "caching")
 
     assert requests.get(f"{server.url}/healthz", timeout=30).text == "ok\n"
-    assert requests.get(f"{server.url}/readyz", timeout=30).json() == {"ready": True, "code": "OK"}
+    assert requests.get(f"{server.url}/readyz", timeout=30).json() == {
+        "ready": True,
+        "code": "OK",
+        "collections": {"docs": True, "issues": True, "code": True},
+    }
     metrics = requests.get(f"{server.url}/metrics", timeout=30).text
     assert 'kubeflow_corpus_tool_calls_total{code="OK",tool="search_kubeflow_docs"}' in metrics
     assert "caching" not in metrics
+    assert "kubeflow_corpus_degraded_searches_total" in metrics
+    figures = {
+        name: float(value)
+        for name, _, value in (line.rpartition(" ") for line in metrics.splitlines())
+        if "#" not in name
+    }
+    for collection in ("docs", "issues", "code"):
+        named = f'{{collection="{collection}"}}'
+        assert figures[f"kubeflow_corpus_collection_served{named}"] == 1
+        assert time.time() - figures["kubeflow_corpus_collections_read_timestamp_seconds"] < 7200
+
+
+def test_the_times_of_the_log_have_a_zone() -> None:
+    record = logging.LogRecord("kubeflow_corpus.mcp", logging.INFO, "", 0, "a message", (), None)
+    at = json.loads(log_format().format(record))["at"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", at)
+
+
+def log_format() -> logging.Formatter:
+    from kubeflow_corpus.cli.serve_mcp import LOGGER, log_to_stderr
+
+    before = list(LOGGER.handlers)
+    log_to_stderr()
+    (added,) = (handler for handler in LOGGER.handlers if handler not in before)
+    LOGGER.removeHandler(added)
+    assert added.formatter
+    return added.formatter
 
 
 def test_the_log_is_json_lines_with_built_listening_and_calls(server: Running) -> None:

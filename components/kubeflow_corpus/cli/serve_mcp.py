@@ -9,6 +9,7 @@ import logging
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.errors import CorpusError
@@ -69,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
         _log_built(args.transport, service)
         asyncio.run(_stdio(build_server(service, StatusReader(settings), local=True), service, open_client))
         return 0
+    from kubeflow_corpus.mcp_server.freshness import Freshness
     from kubeflow_corpus.mcp_server.http import Readiness, build_app, serve
 
     client = open_client()
@@ -76,7 +78,9 @@ def run(args: argparse.Namespace) -> int:
     service = Service(client, server_settings, known, writer=writer, vocabulary=vocabulary)
     _log_built(args.transport, service)
     readiness = Readiness(client.warm_up)
-    serve(build_app(build_server(service, StatusReader(settings)), service, readiness), service, readiness)
+    freshness = Freshness(settings, service.metrics.registry)
+    app = build_app(build_server(service, StatusReader(settings)), service, readiness, freshness)
+    serve(app, service, readiness)
     return 0
 
 
@@ -131,7 +135,9 @@ def log_to_stderr() -> None:
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         event = getattr(record, "event", None) or {"event": "log", "message": record.getMessage()}
-        line = {"at": self.formatTime(record), "level": record.levelname, **event}
+        # RFC 3339, with the zone: what collectors of logs read as a time.
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {"at": at, "level": record.levelname, **event}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from kubeflow_corpus.errors import CorpusError
-from kubeflow_corpus.issuer.keys import ALGORITHM, Key, key_set, read_keys, signing_key
+from kubeflow_corpus.issuer.keys import ALGORITHM, Key, key_set, made_at, read_keys, signing_key
 from kubeflow_corpus.issuer.settings import IssuerSettings
 from kubeflow_corpus.issuer.stores import FolderStore
 
@@ -93,6 +93,15 @@ def build_app(settings: IssuerSettings, keyring: Keyring, clock: Callable[[], fl
     def readyz(request: Request) -> Response:
         return JSONResponse({"ready": True}) if keyring.keys() else _no_keys()
 
+    def metrics(request: Request) -> Response:
+        keys = keyring.keys()
+        lines = ["# TYPE kubeflow_corpus_session_keys gauge", f"kubeflow_corpus_session_keys {len(keys)}"]
+        if keys:
+            # A rotation that no longer runs is silent: sessions go on with the old key.
+            name = "kubeflow_corpus_session_key_made_timestamp_seconds"
+            lines += [f"# TYPE {name} gauge", f"{name} {made_at(keys[-1].name):.0f}"]
+        return PlainTextResponse("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4; charset=utf-8")
+
     def failed(request: Request, error: Exception) -> Response:
         return _problem("UNAVAILABLE", "The session keys cannot be read")
 
@@ -102,6 +111,7 @@ def build_app(settings: IssuerSettings, keyring: Keyring, clock: Callable[[], fl
             Route(SESSION_PATH, session, methods=["POST"]),
             Route(KEYS_PATH, published, methods=["GET"]),
             Route("/healthz", healthz, methods=["GET"]),
+            Route("/metrics", metrics, methods=["GET"]),
             Route("/readyz", readyz, methods=["GET"]),
         ],
         exception_handlers={CorpusError: failed},

@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from kubeflow_corpus.errors import CorpusError
 from kubeflow_corpus.mcp_server.auth import verifier
+from kubeflow_corpus.mcp_server.freshness import Freshness
 from kubeflow_corpus.mcp_server.intake import Intake
 from kubeflow_corpus.mcp_server.service import Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
@@ -69,8 +70,17 @@ class Readiness:
         return ""
 
 
-def build_app(server: Server[Any], service: Service, readiness: Readiness) -> Starlette:
-    """Returns the ASGI application: the MCP endpoint, ``/healthz``, ``/readyz`` and ``/metrics``."""
+def build_app(
+    server: Server[Any], service: Service, readiness: Readiness, freshness: Freshness | None = None
+) -> Starlette:
+    """Returns the ASGI application: the MCP endpoint, ``/healthz``, ``/readyz`` and ``/metrics``.
+
+    Args:
+        server: The protocol.
+        service: The tools.
+        readiness: Whether they can answer.
+        freshness: What the collections record; None leaves that out of ``/readyz`` and ``/metrics``.
+    """
     settings = service.settings
 
     async def healthz(request: Request) -> Response:
@@ -78,10 +88,17 @@ def build_app(server: Server[Any], service: Service, readiness: Readiness) -> St
 
     async def readyz(request: Request) -> Response:
         problem = await readiness.problem()
-        # The code says what kind of problem it is; the log says where.
-        return JSONResponse({"ready": not problem, "code": problem or "OK"}, status_code=503 if problem else 200)
+        # The code says what kind of problem it is; the log says where. A collection that is not served is shown and
+        # makes no pod unready: every replica lacks it, and the others answer.
+        body: dict[str, Any] = {"ready": not problem, "code": problem or "OK"}
+        if freshness is not None and not problem:
+            await freshness.refresh()
+            body["collections"] = freshness.served
+        return JSONResponse(body, status_code=503 if problem else 200)
 
     async def metrics(request: Request) -> Response:
+        if freshness is not None:
+            await freshness.refresh()
         return Response(service.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     verify = verifier(settings)

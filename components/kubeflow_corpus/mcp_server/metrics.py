@@ -29,6 +29,13 @@ class Metrics:
         self.intents = Counter(
             "intents", "Searches by intent and mode.", ["tool", "intent", "mode"], space, registry=registry
         )
+        self.degraded = Counter(
+            "degraded_searches",
+            "Searches without the dense list or the keyword list.",
+            ["tool"],
+            space,
+            registry=registry,
+        )
         self.empty = Counter("empty_results", "Searches without a hit.", ["tool"], space, registry=registry)
         self.requests = Counter(
             "requests", "Requests other than tool calls, by outcome.", ["method", "code"], space, registry=registry

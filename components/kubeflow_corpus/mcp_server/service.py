@@ -307,6 +307,8 @@ class Service:
             self.metrics.stages.labels(stage).observe(milliseconds / 1000)
         if record.intent:
             self.metrics.intents.labels(record.tool, record.intent, record.mode).inc()
+        if record.degraded:
+            self.metrics.degraded.labels(record.tool).inc()
         if record.code == "OK" and record.intent and not record.hits:
             self.metrics.empty.labels(record.tool).inc()
         found = {"intent": record.intent, "mode": record.mode, "hits": record.hits, "stages_ms": dict(record.stages)}

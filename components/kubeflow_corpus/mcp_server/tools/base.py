@@ -31,6 +31,7 @@ class CallRecord:
         intent: What the router took the question for.
         mode: How it was searched.
         hits: Units that were found.
+        degraded: Whether one of the lists of a search was missing.
         stages: Milliseconds of each stage.
     """
 
@@ -40,6 +41,7 @@ class CallRecord:
     intent: str = ""
     mode: str = ""
     hits: int = 0
+    degraded: bool = False
     stages: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -97,6 +97,7 @@ class SearchTool(ReadTool):
             **{name: arguments[name] for name in self.filters if name in arguments},
         )
         record.intent, record.mode, record.hits = result.intent.name, result.intent.mode, len(result.hits)
+        record.degraded = bool(result.trace.get("degraded"))
         record.stages = result.trace.get("stages_ms", {})
         # Evidence is arithmetic over texts: on the event loop it would hold up every other call, and the probes.
         return await asyncio.to_thread(_answer, result)
