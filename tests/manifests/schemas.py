@@ -194,6 +194,22 @@ SPECS: dict[tuple[str, str], Schema] = {
             ),
         }
     ),
+    ("monitoring.coreos.com/v1", "PrometheusRule"): thing(
+        {
+            "groups": many(
+                thing(
+                    {
+                        "name": TEXT,
+                        "rules": many(
+                            thing(
+                                {"alert": TEXT, "expr": TEXT, "for": DURATION, "labels": LABELS, "annotations": LABELS}
+                            )
+                        ),
+                    }
+                )
+            )
+        }
+    ),
     ("cert-manager.io/v1", "Issuer"): thing(
         {
             "acme": thing(
@@ -277,3 +293,38 @@ def schema_of(api_version: str, kind: str) -> Schema:
             "spec": SPECS[api_version, kind],
         }
     )
+
+
+_SOURCE_OF_DATA = thing({"type": one_of("prometheus"), "uid": one_of("${datasource}")})
+_PANEL = thing(
+    {
+        "id": {"type": "integer", "minimum": 1},
+        "title": TEXT,
+        "description": TEXT,
+        "type": one_of("timeseries", "stat"),
+        "datasource": _SOURCE_OF_DATA,
+        "gridPos": thing({side: {"type": "integer", "minimum": 0, "maximum": 100} for side in "xywh"}),
+        "targets": many(
+            thing({"datasource": _SOURCE_OF_DATA, "expr": TEXT, "legendFormat": TEXT, "refId": {"pattern": "^[A-Z]$"}})
+        ),
+        "fieldConfig": thing({"defaults": {"type": "object", "required": ["unit"]}, "overrides": {"type": "array"}}),
+        "options": {"type": "object"},
+    }
+)
+# The model of Grafana's dashboards (schema version 39), as far as it is used here.
+DASHBOARD = thing(
+    {
+        "uid": {"type": "string", "pattern": "^[a-z0-9-]{1,40}$"},
+        "title": TEXT,
+        "tags": TEXTS,
+        "timezone": one_of("utc", "browser"),
+        "schemaVersion": {"const": 39},
+        "version": {"type": "integer"},
+        "editable": {"type": "boolean"},
+        "refresh": DURATION,
+        "time": thing({"from": TEXT, "to": TEXT}),
+        "templating": thing({"list": many({"type": "object", "required": ["name", "type", "query"]})}),
+        "annotations": thing({"list": {"type": "array"}}),
+        "panels": many(_PANEL),
+    }
+)
