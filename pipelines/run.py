@@ -17,11 +17,13 @@ from kubeflow_corpus.ingest.progress import Event
 from kubeflow_corpus.ingest.report import CRASH_REMEDY, notify, run_failed
 from kubeflow_corpus.ingest.run_report import run_page, run_report
 from kubeflow_corpus.ingest.runner import RunFolders, dry_run_collection, row_digest
+from kubeflow_corpus.ingest.step import TRACED_AS
 from kubeflow_corpus.ingest.store import stored_sources
 from kubeflow_corpus.ingest.summary import Failure, failures, summary_lines
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import Catalogue, Source, load_catalogue
 from kubeflow_corpus.sources.named import named_documents
+from kubeflow_corpus.tracing import run_span, start_tracing
 
 from pipelines.arguments import add_changed_paths_argument
 from pipelines.local import LocalRun, Workplace, run_pipeline, watched_here
@@ -96,7 +98,9 @@ def run(args: argparse.Namespace) -> int:
     from pipelines.graph import build_pipeline
 
     pipeline = build_pipeline(args.pipeline, Placement(crash_notice=False))
-    result = run_pipeline(pipeline, options, place, verbose=args.verbose)
+    start_tracing(TRACED_AS)
+    with run_span(f"run {args.pipeline}"):
+        result = run_pipeline(pipeline, options, place, verbose=args.verbose)
     for collection in PIPELINES[args.pipeline].collections:
         if collection in result.published:
             print("\n".join(summary_lines(result.published[collection])))

@@ -83,7 +83,7 @@ def wait_for(done: Any) -> None:
     raise AssertionError("it never came true")
 
 
-def test_the_age_of_the_newest_key_is_told_to_who_watches(tmp_path: Path) -> None:
+def test_the_age_of_the_newest_key_is_a_metric(tmp_path: Path) -> None:
     client = service(tmp_path / "keys")
     assert "kubeflow_corpus_session_keys 0" in client.get("/metrics").text
     rotate(tmp_path / "keys")

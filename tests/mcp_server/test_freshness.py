@@ -39,10 +39,10 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def run(client: Any, folder: Path, pages: int, **values: Any) -> None:
-    brought = [result(folder, "site", [page("site", f"docs/{n}.md", [f"Section {n}: text."]) for n in range(pages)])]
+    fetched = [result(folder, "site", [page("site", f"docs/{n}.md", [f"Section {n}: text."]) for n in range(pages)])]
     if values:
-        brought.append(result(folder, "other", [], **values))
-    Run(client, folder / "work", brought).all()
+        fetched.append(result(folder, "other", [], **values))
+    Run(client, folder / "work", fetched).all()
 
 
 def test_a_run_is_seen_a_minute_later_and_a_collection_without_one_is_not_served(

@@ -154,7 +154,7 @@ def test_an_unknown_parameter_is_refused_before_anything_is_uploaded(
     assert not api.pipelines
 
 
-def test_a_server_that_is_too_old_is_told_apart_and_the_releases_are_named(
+def test_the_error_of_a_server_that_is_too_old_names_the_supported_releases(
     api: KfpApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     api.final_status = False

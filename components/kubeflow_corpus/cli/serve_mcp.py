@@ -44,8 +44,10 @@ def run(args: argparse.Namespace) -> int:
     from kubeflow_corpus.mcp_server.settings import ServerSettings
     from kubeflow_corpus.mcp_server.writing import DocumentWriter
     from kubeflow_corpus.settings import Settings
+    from kubeflow_corpus.tracing import start_tracing
 
     log_to_stderr()
+    start_tracing("kubeflow-corpus-mcp")
     settings = Settings.from_env()
     # Only the process that started it can reach a server on stdio.
     local = args.transport == "stdio"

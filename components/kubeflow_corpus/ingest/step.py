@@ -13,6 +13,7 @@ from kubeflow_corpus.errors import ArtifactError, CorpusError
 from kubeflow_corpus.ingest.progress import StepWatch, step
 from kubeflow_corpus.ingest.results import Result, SourceState, StepResult
 from kubeflow_corpus.processes import end_with_run
+from kubeflow_corpus.tracing import start_tracing, step_span
 
 ROWS_FILE: Final = "rows.jsonl.zst"
 SKIPS_FILE: Final = "skips.jsonl.zst"
@@ -20,6 +21,8 @@ VECTORS_FILE: Final = "vectors.parquet"
 # Documents that are not cut themselves: what those that a run is asked for by name need to be cut like in a whole run.
 AROUND_FILE: Final = "around.jsonl.zst"
 RESULT_FILE: Final = "result.json"
+# What a collector of traces knows the steps as.
+TRACED_AS: Final = "kubeflow-corpus-ingest"
 
 R = TypeVar("R", bound=Result)
 P = ParamSpec("P")
@@ -77,7 +80,11 @@ def attempt(
     if not before.ok:
         return before
     try:
-        with step(before.step, collection=before.collection, item=before.item) as watch:
+        start_tracing(TRACED_AS)
+        with (
+            step_span(before.step, getattr(before, "run", ""), collection=before.collection, item=before.item),
+            step(before.step, collection=before.collection, item=before.item) as watch,
+        ):
             return body(Work(before, folder, watch), *args, **kwargs)
     except CorpusError as error:
         return before.fail(error)

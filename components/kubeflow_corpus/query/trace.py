@@ -25,6 +25,7 @@ class Trace:
 
     Attributes:
         lists: The rows of each list, as Milvus ranked them.
+        stages: Name, begin (`time.perf_counter`) and seconds of each stage, in the order in which they ended.
 
     Args:
         request_id: The same in trace, log and answer.
@@ -34,7 +35,7 @@ class Trace:
     def __init__(self, request_id: str, collection: str) -> None:
         self.request_id = request_id
         self.data: dict[str, Any] = {"request_id": request_id, "collection": collection}
-        self._stages: list[tuple[str, float]] = []
+        self.stages: list[tuple[str, float, float]] = []
         self._drops: list[dict[str, str]] = []
         self.lists: Mapping[str, Sequence[Row]] = {}
         self._hits: Sequence[Hit] = ()
@@ -42,7 +43,7 @@ class Trace:
 
     def add_stage(self, name: str, started: float) -> None:
         """Adds the time since `started` (`time.perf_counter`) to a stage."""
-        self._stages.append((name, time.perf_counter() - started))
+        self.stages.append((name, started, time.perf_counter() - started))
 
     def add_drop(self, unit: str, reason: str) -> None:
         """Records a unit that is not among the hits, and why."""
@@ -106,7 +107,7 @@ class Trace:
 
     def _stages_ms(self) -> dict[str, float]:
         seconds: dict[str, float] = {}
-        for name, spent in self._stages:
+        for name, _, spent in self.stages:
             seconds[name] = seconds.get(name, 0.0) + spent
         return {name: round(spent * 1000, 3) for name, spent in seconds.items()}
 

@@ -17,6 +17,7 @@ from kubeflow_corpus.mcp_server.tools.schemas import (
     token_budget_schema,
 )
 from kubeflow_corpus.query.tuning import AGENT_LIMITS, DEFAULT_LIMIT, DEFAULT_TOKEN_BUDGET
+from kubeflow_corpus.tracing import record_stages
 
 if TYPE_CHECKING:
     from kubeflow_corpus.query.client import AsyncCorpusClient, SearchResult
@@ -99,6 +100,10 @@ class SearchTool(ReadTool):
         record.intent, record.mode, record.hits = result.intent.name, result.intent.mode, len(result.hits)
         record.degraded = bool(result.trace.get("degraded"))
         record.stages = result.trace.get("stages_ms", {})
+        record_stages(
+            result.stages.stages,
+            **{"corpus.request_id": record.request_id, "corpus.intent": record.intent, "corpus.mode": record.mode},
+        )
         # Evidence is arithmetic over texts: on the event loop it would hold up every other call, and the probes.
         return await asyncio.to_thread(_answer, result)
 
