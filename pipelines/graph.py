@@ -7,20 +7,17 @@ from kfp import dsl
 from kfp.dsl import Dataset, PipelineTask
 from kubeflow_corpus.ingest.components import (
     apply,
+    begin,
     chunk,
-    describe_model,
     embed,
     evaluate,
     fetch,
     fetch_threads,
-    list_sources,
     notify_crash,
     plan,
     publish,
-    read_state,
     report,
     report_corpus,
-    resolve_revision,
 )
 from kubeflow_corpus.ingest.options import RunOptions
 
@@ -101,7 +98,7 @@ def collection_steps(collection: str, options: Any, placement: Placement) -> Pip
     """Adds the steps of a collection to the pipeline that is being defined.
 
     Only the first step takes the options: each result carries them on. So `fetch` and `chunk`, which KFP caches, see
-    nothing but what `resolve_revision` says of their source.
+    nothing but where their source stands.
 
     Args:
         collection: ``docs``, ``issues`` or ``code``.
@@ -112,16 +109,14 @@ def collection_steps(collection: str, options: Any, placement: Placement) -> Pip
         The last of them, `publish`, whose output ``published`` says how it went.
     """
     place = placement.place
-    listed = place(list_sources(collection=collection, options=options, job_id=dsl.PIPELINE_JOB_ID_PLACEHOLDER))
-    model = place(describe_model(begun=listed.outputs["begun"]))
-    state = place(read_state(model=model.outputs["model"])).outputs["state"]
-    with dsl.ParallelFor(listed.outputs["Output"], parallelism=placement.parallel) as source:
-        resolved = place(resolve_revision(source=source, state=state))
+    begun = place(begin(collection=collection, options=options, job_id=dsl.PIPELINE_JOB_ID_PLACEHOLDER))
+    state = begun.outputs["state"]
+    with dsl.ParallelFor(begun.outputs["Output"], parallelism=placement.parallel) as resolved:
         if collection == "issues":
-            fetched = place(fetch_threads(resolved=resolved.output, state=state))
+            fetched = place(fetch_threads(resolved=resolved, state=state))
         else:
             # Without the state among its inputs, so that the commit is all that its cache depends on.
-            fetched = place(fetch(resolved=resolved.output))
+            fetched = place(fetch(resolved=resolved))
         chunked = place(chunk(documents=fetched.outputs["documents"]))
 
     # `Collected` remembers its consumer: one for each.

@@ -57,10 +57,13 @@ class Policy:
 
 # A write is never cached, nor is what looks at the world outside. What is fetched is cached by commit.
 POLICIES: Final[dict[str, Policy]] = {
-    "list-sources": Policy(catalogue=True),
-    "describe-model": Policy(secrets=EMBEDDING_SECRETS, config=EMBEDDING_CONFIG),
-    "read-state": Policy(secrets=MILVUS_SECRETS, config=MILVUS_CONFIG),
-    "resolve-revision": Policy(secrets=("GITHUB_TOKEN",), config=("GITHUB_API_URL",), catalogue=True),
+    # Asks the catalogue, the embeddings, Milvus and the hosts of the sources, one after the other.
+    "begin": Policy(
+        timeout=30 * _MINUTE,
+        secrets=(*MILVUS_SECRETS, *EMBEDDING_SECRETS, "GITHUB_TOKEN"),
+        config=(*MILVUS_CONFIG, *EMBEDDING_CONFIG, "GITHUB_API_URL"),
+        catalogue=True,
+    ),
     "fetch": Policy(
         cached=True,
         memory="512Mi",

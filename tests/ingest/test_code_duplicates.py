@@ -83,7 +83,9 @@ def state(folder: Path, catalogue: str) -> str:
 
 def run(catalogue: str, repo: str, work: Path) -> Result:
     folders = RunFolders(work)
-    (chunks,) = fetch_and_chunk("code", [repo.partition("/")[2]], state(work, catalogue), folders)
+    known = state(work, catalogue)
+    source = resolve_revision(repo.partition("/")[2], known).to_json()
+    (chunks,) = fetch_and_chunk("code", [source], known, folders)
     result = read_source(chunks)
     assert result.ok, result.error
     rows = tuple(read_chunks(folders.rows(result.source)))

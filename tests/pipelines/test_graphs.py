@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from kubeflow_corpus.ingest import runner
 from kubeflow_corpus.ingest.options import RunOptions
+from kubeflow_corpus.ingest.results import SourceState
 
 from pipelines.__main__ import main
 from pipelines.compile import compile_pipeline, read_spec
@@ -73,7 +74,7 @@ def test_every_step_runs_in_the_given_image_and_installs_nothing(compiled: tuple
 def test_only_what_a_commit_decides_is_cached(compiled: tuple[Any, dict[str, Any]]) -> None:
     cached = {step: task.caching_options.enable_cache for step, task in tasks(compiled[0])}
     assert {step for step, on in cached.items() if on} <= CACHED
-    assert {"apply", "publish", "read-state", "resolve-revision", "plan", "embed"} <= cached.keys()
+    assert {"apply", "publish", "begin", "plan", "embed"} <= cached.keys()
 
 
 def test_the_chunks_of_threads_are_never_served_for_others(specs: Specs) -> None:
@@ -181,7 +182,7 @@ def test_the_task_that_notifies_of_a_crash_can_be_left_out(tmp_path: Path) -> No
 def test_only_the_first_step_takes_the_options_so_that_the_cached_ones_depend_on_the_commit_alone(specs: Specs) -> None:
     spec, _ = specs["docs"]
     given = {step: set(task.inputs.parameters) for step, task in tasks(spec)}
-    assert [step for step, names in given.items() if "options" in names] == ["list-sources"]
+    assert [step for step, names in given.items() if "options" in names] == ["begin"]
     assert given["fetch"] == {"resolved"}
     assert given["chunk"] == set()
 
@@ -238,23 +239,24 @@ def runner_edges(collection: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
         real = getattr(runner, name)
         step = name.replace("_", "-")
 
-        def noted(*values: Any) -> SimpleNamespace:
+        def noted(*values: Any) -> Any:
             given = signature(real).bind(*values).arguments
             target = given.pop("target", f"json of {step}")
             words = [word for value in given.values() for word in (value if isinstance(value, list) else [value])]
             edges[step] = {made[word] for word in words if isinstance(word, str) and word in made}
             made[target] = step
             made.update({item: step for items in result.values() for item in items})
-            return SimpleNamespace(**result, to_json=lambda: target)
+            return result.get("answer") or SimpleNamespace(**result)
 
         monkeypatch.setattr(runner, name, noted)
 
     threads = collection == "issues"
-    for name in ("describe_model", "read_state", "resolve_revision", "fetch_threads" if threads else "fetch", "chunk"):
+    for name in ("fetch_threads" if threads else "fetch", "chunk"):
         replace_step(name)
     for name in ("embed", "apply", "evaluate", "publish"):
         replace_step(name)
-    replace_step("list_sources", names=("apples",))
+    stands = SourceState(collection=collection, step="resolve_revision", source="apples")
+    replace_step("begin", answer=[stands.to_json()])
     replace_step("plan", shards={"shards/texts-0000": 1})
     runner.run_collection(collection, RunOptions(), runner.RunFolders(folder))
     return edges
@@ -289,3 +291,32 @@ def test_an_image_that_is_not_pinned_is_refused_with_the_remedy(
     assert "not pinned by digest" in said
     assert "--image REGISTRY/NAME@sha256:DIGEST" in said
     assert not (tmp_path / "out").exists()
+
+
+def pods(spec: Any, graph: Any, sources: int, shards: int, *, cached: bool) -> int:
+    """Pods of a graph: a driver for every task, every loop and every turn of one, and the steps that run."""
+    count = 0
+    for task in graph.tasks.values():
+        component = spec.components[task.component_ref.name]
+        turns = 1
+        if task.HasField("parameter_iterator"):
+            turns = sources if "begin" in task.parameter_iterator.items.input_parameter else shards
+            count += turns
+        if component.HasField("dag"):
+            count += 1 + turns * pods(spec, component.dag, sources, shards, cached=cached)
+        else:
+            count += 1 if cached and task.caching_options.enable_cache else 2
+    return count
+
+
+@pytest.mark.parametrize(
+    ("name", "sources", "changed", "unchanged"), [("docs", 2, 34, 27), ("issues", 9, 69, 57), ("code", 13, 89, 60)]
+)
+def test_a_run_has_no_more_pods_than_the_readme_says(
+    specs: Specs, name: str, sources: int, changed: int, unchanged: int
+) -> None:
+    spec, _ = specs[name]
+    assert 1 + pods(spec, spec.root.dag, sources, 2, cached=False) == changed
+    assert 1 + pods(spec, spec.root.dag, sources, 1, cached=True) == unchanged
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert f"| `{name}` | {sources} | {changed} | {unchanged} |" in readme

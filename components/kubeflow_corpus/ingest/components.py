@@ -13,73 +13,32 @@ from kubeflow_corpus.ingest.image import STEP_IMAGE
 
 
 @dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)
-def list_sources(
+def begin(
     collection: str,
     options: Dict[str, Any],  # noqa: UP006
     job_id: str,
-    begun: Output[Dataset],
+    state: Output[Dataset],
 ) -> List[str]:  # noqa: UP006
-    """Begins a run: reads its options and lists the sources of a collection.
+    """Begins a run: reads its options, the model and the state of the collection, and finds where each source stands.
 
-    The names are the unnamed output: KFP's local runner loops over no other.
+    The sources are the unnamed output: KFP's local runner loops over no other.
 
     Args:
         collection: docs, issues or code.
         options: What the run is asked for.
         job_id: Name of the run where the options have none.
-        begun: The options and the names, and how reading the catalogue went.
+        state: What the collection records, and how it went.
 
     Returns:
-        The names, at least one, which is empty if there is no source.
+        Where each source stands (its commit, or for issue threads the point in time): the key by which fetching it is
+        cached. At least one, which names no source if there is no source.
     """
-    from kubeflow_corpus.ingest.results import NO_SOURCE
-    from kubeflow_corpus.ingest.sources import list_sources
+    from kubeflow_corpus.ingest.begin import begin
+    from kubeflow_corpus.ingest.step import read_result
 
-    result = list_sources(collection, options, job_id, begun.path)
-    begun.metadata.update(result.metadata())
-    return list(result.names) or [NO_SOURCE]
-
-
-@dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)
-def describe_model(begun: Input[Dataset], model: Output[Dataset]) -> None:
-    """Asks which model embeds: the service at EMBEDDINGS_URL, or the embedded model where that is unset.
-
-    Args:
-        begun: What the run is asked for.
-        model: What the rows will be made with, and how it went.
-    """
-    from kubeflow_corpus.ingest.embedding import describe_model
-
-    model.metadata.update(describe_model(begun.path, model.path).metadata())
-
-
-@dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)
-def read_state(model: Input[Dataset], state: Output[Dataset]) -> None:
-    """Reads what a collection records of its sources.
-
-    Args:
-        model: What the rows will be made with.
-        state: The cursors and heads, and how it went.
-    """
-    from kubeflow_corpus.ingest.store import read_state
-
-    state.metadata.update(read_state(model.path, state.path).metadata())
-
-
-@dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)
-def resolve_revision(source: str, state: Input[Dataset]) -> str:
-    """Finds the commit (or, for issue threads, the point in time) from which a source is read.
-
-    Args:
-        source: Name of the source.
-        state: What the collection records.
-
-    Returns:
-        Where the source stands: the key by which fetching it is cached.
-    """
-    from kubeflow_corpus.ingest.sources import resolve_revision
-
-    return resolve_revision(source, state.path).to_json()
+    sources = begin(collection, options, job_id, state.path)
+    state.metadata.update(read_result(state.path).metadata())
+    return sources
 
 
 @dsl.component(base_image=STEP_IMAGE, install_kfp_package=False)

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kubeflow_corpus.artifacts import read_chunks
+from kubeflow_corpus.ingest.begin import begin
 from kubeflow_corpus.ingest.chunking import chunk
 from kubeflow_corpus.ingest.embedding import describe_model, embed
 from kubeflow_corpus.ingest.evaluation import evaluate
 from kubeflow_corpus.ingest.options import RunOptions
-from kubeflow_corpus.ingest.results import NO_SOURCE, StepResult, totals
+from kubeflow_corpus.ingest.results import NO_SOURCE, SourceState, StepResult, totals
 from kubeflow_corpus.ingest.sources import fetch, fetch_threads, list_sources, resolve_revision
 from kubeflow_corpus.ingest.step import ROWS_FILE, read_source
-from kubeflow_corpus.ingest.store import apply, plan, publish, read_state
+from kubeflow_corpus.ingest.store import apply, plan, publish
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,9 @@ def run_collection(collection: str, options: RunOptions, folders: RunFolders) ->
         How it went: nothing that a step understands is raised.
     """
     at = folders.path
-    names = _begin(collection, options, folders)
-    describe_model(at("list_sources"), at("describe_model"))
-    read_state(at("describe_model"), at("read_state"))
-    chunks = fetch_and_chunk(collection, names, at("read_state"), folders)
-    shards = list(plan(at("read_state"), chunks, at("plan")).shards) or [""]
+    sources = begin(collection, options.to_dict(), f"run-{collection}", at("begin"))
+    chunks = fetch_and_chunk(collection, sources, at("begin"), folders)
+    shards = list(plan(at("begin"), chunks, at("plan")).shards) or [""]
     vectors = [at("embed", number) for number, _ in enumerate(shards)]
     for shard, target in zip(shards, vectors, strict=True):
         embed(shard, at("plan"), target)
@@ -70,25 +69,21 @@ def dry_run_collection(collection: str, options: RunOptions, folders: RunFolders
 
     No collection is asked, so that a dry run needs no Milvus, and every source is read from its beginning.
     """
-    names = _begin(collection, options, folders)
-    model = folders.path("describe_model")
-    described = describe_model(folders.path("list_sources"), model)
-    chunks = fetch_and_chunk(collection, names, model, folders)
+    listed, model = folders.path("list_sources"), folders.path("describe_model")
+    names = list_sources(collection, options.to_dict(), f"run-{collection}", listed).names or (NO_SOURCE,)
+    described = describe_model(listed, model)
+    resolved = [resolve_revision(name, model).to_json() for name in names]
+    chunks = fetch_and_chunk(collection, resolved, model, folders)
     sources = tuple(source for source in map(read_source, chunks) if source.source)
     return replace(described, sources=sources, counts=totals(sources))
 
 
-def _begin(collection: str, options: RunOptions, folders: RunFolders) -> Sequence[str]:
-    begun = list_sources(collection, options.to_dict(), f"run-{collection}", folders.path("list_sources"))
-    return begun.names or (NO_SOURCE,)
-
-
-def fetch_and_chunk(collection: str, names: Sequence[str], state: str, folders: RunFolders) -> list[str]:
+def fetch_and_chunk(collection: str, sources: Sequence[str], state: str, folders: RunFolders) -> list[str]:
     """Runs the steps that are done once per source.
 
     Args:
         collection: ``docs``, ``issues`` or ``code``.
-        names: Names of the sources.
+        sources: JSON of where each source stands.
         state: Folder of the result that has their cursors.
         folders: Where the steps write.
 
@@ -96,9 +91,9 @@ def fetch_and_chunk(collection: str, names: Sequence[str], state: str, folders: 
         The folders of the rows.
     """
     chunks = []
-    for name in names:
-        documents, rows = folders.path("fetch", name or "none"), folders.path("chunk", name or "none")
-        resolved = resolve_revision(name, state).to_json()
+    for resolved in sources:
+        name = SourceState.from_json(resolved).source or "none"
+        documents, rows = folders.path("fetch", name), folders.path("chunk", name)
         if collection == "issues":
             fetch_threads(resolved, state, documents)
         else:
