@@ -13,7 +13,7 @@ SPOKEN = $(subst ','\'',$(QUESTION))
 # Processes that share the tests: half of their time is waiting for servers and child processes.
 WORKERS ?= 2
 
-.PHONY: run test check lint vocabulary types bench eval docs lock clean contract
+.PHONY: run test check lint vocabulary types bench eval docs lock clean contract image image-test deploy
 
 # Indexes the sample corpus with embedded Milvus and the embedded model, then asks one question of it.
 run: export MILVUS_URI ?= local/corpus.db
@@ -71,6 +71,18 @@ docs: $(VENV)/.dev
 # A Milvus server and an embedding service of yours, in a throw-away database: make contract MILVUS_URI=... EMBEDDINGS_URL=...
 contract: $(VENV)/.runtime
 	MILVUS_URI="$(MILVUS_URI)" EMBEDDINGS_URL="$(EMBEDDINGS_URL)" $(BIN)/kubeflow-corpus contract
+
+# The image, with docker, podman or buildah: make image PYTHON_IMAGE=...@sha256:... IMAGE=REGISTRY/NAME:VERSION
+image:
+	PYTHON_IMAGE="$(PYTHON_IMAGE)" IMAGE="$(IMAGE)" REQUIREMENTS="$(REQUIREMENTS)" PLATFORM="$(PLATFORM)" manifests/image/build.sh
+
+# Builds it on a Debian base and runs graphs and server in it; needs root, buildah, debootstrap and dockerd.
+image-test: $(VENV)/.dev
+	$(BIN)/python -m tests.image $(IMAGE_TEST)
+
+# Prints and applies what an overlay needs, in the right order: make deploy OVERLAY=oke (DEPLOY=--dry-run only prints).
+deploy: $(VENV)/.dev
+	$(BIN)/python -m manifests.deploy $(OVERLAY) $(DEPLOY)
 
 # Needs uv (in the dev extra). The lock files name no index host.
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group build --generate-hashes --no-emit-index-url --no-header --quiet
