@@ -180,6 +180,37 @@ SPECS: dict[tuple[str, str], Schema] = {
         {"description": TEXT, "url": {"type": "string", "pattern": "^https?://"}},
         {"protocol": one_of("SSE", "STREAMABLE_HTTP"), "timeout": DURATION, "sseReadTimeout": DURATION},
     ),
+    ("kagent.dev/v1alpha2", "ModelConfig"): thing(
+        {"provider": one_of("OpenAI", "AzureOpenAI", "Anthropic", "Ollama", "Gemini"), "model": TEXT},
+        {"apiKeySecret": TEXT, "apiKeySecretKey": TEXT, "openAI": thing({}, {"baseUrl": TEXT})},
+    ),
+    ("kagent.dev/v1alpha2", "Agent"): thing(
+        {
+            "type": one_of("Declarative"),
+            "description": TEXT,
+            "declarative": thing(
+                {
+                    "modelConfig": TEXT,
+                    "systemMessage": TEXT,
+                    "tools": many(
+                        thing(
+                            {
+                                "type": one_of("McpServer"),
+                                "mcpServer": thing(
+                                    {
+                                        "apiGroup": one_of("kagent.dev"),
+                                        "kind": one_of("RemoteMCPServer"),
+                                        "name": TEXT,
+                                        "toolNames": TEXTS,
+                                    }
+                                ),
+                            }
+                        )
+                    ),
+                }
+            ),
+        }
+    ),
     ("monitoring.coreos.com/v1", "ServiceMonitor"): thing(
         {
             "selector": thing({}, {"matchLabels": LABELS, "matchExpressions": {"type": "array"}}),

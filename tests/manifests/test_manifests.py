@@ -14,6 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from kubeflow_corpus.collections import COLLECTIONS
 from kubeflow_corpus.mcp_server.settings import ServerSettings
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import load_catalogue
@@ -375,7 +376,12 @@ def test_oke_uses_its_block_volumes_and_node_pools() -> None:
 
 
 def test_agents_of_kagent_reach_the_server_under_a_name_that_it_answers() -> None:
-    (remote,) = rendered("kagent")
+    held = {item["kind"]: item for item in rendered("kagent")}
+    remote, agent = held["RemoteMCPServer"], held["Agent"]["spec"]["declarative"]
+    (tool,) = agent["tools"]
+    assert tool["mcpServer"]["name"] == remote["metadata"]["name"]
+    assert set(tool["mcpServer"]["toolNames"]) == {collection.tool for collection in COLLECTIONS}
+    assert agent["modelConfig"] == held["ModelConfig"]["metadata"]["name"]
     (deployment,) = (item for item in rendered("oke") if label(item) == "Deployment/kubeflow-corpus/mcp")
     environment = {
         variable["name"]: variable.get("value")
