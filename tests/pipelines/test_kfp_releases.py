@@ -106,11 +106,11 @@ def test_a_wrong_word_about_the_cluster_is_a_wrong_command_line(words: list[str]
     assert ended.value.code == 2
 
 
-def test_readme_and_overlays_name_the_releases_that_are_compiled_for() -> None:
+def test_documents_and_overlays_name_the_releases_that_are_compiled_for() -> None:
     root = Path(__file__).parents[2]
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    assert f"Kubeflow Pipelines {KFP_RELEASES[0]} to {KFP_RELEASES[-1]}" in readme
+    page = (root / "docs" / "how-to" / "cluster.md").read_text(encoding="utf-8")
+    assert f"Kubeflow Pipelines {KFP_RELEASES[0]} to {KFP_RELEASES[-1]}" in page
     overlays = [file.read_text(encoding="utf-8") for file in (root / "manifests" / "overlays").rglob("*.yaml")]
-    installed = re.findall(r"kubeflow/pipelines/\S+\?ref=([0-9]+\.[0-9]+)\.", "".join([readme, *overlays]))
+    installed = re.findall(r"kubeflow/pipelines/\S+\?ref=([0-9]+\.[0-9]+)\.", "".join([page, *overlays]))
     assert installed and set(installed) <= set(KFP_RELEASES)
     assert {file.stem for file in FOLDER.glob("*.json")} == set(KFP_RELEASES)

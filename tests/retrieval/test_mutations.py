@@ -19,9 +19,10 @@ from kubeflow_corpus.evaluation.questions import Question
 from kubeflow_corpus.evaluation.run import problems
 from kubeflow_corpus.ingest import chunking as chunk_step
 from kubeflow_corpus.query import ranking, reader, search
-from kubeflow_corpus.query.evidence import EvidenceBuilder, Passage
+from kubeflow_corpus.query.evidence import EvidenceBuilder
 from kubeflow_corpus.query.fusion import Rows
 from kubeflow_corpus.query.hit import Hit
+from kubeflow_corpus.query.places import Places
 from kubeflow_corpus.query.tuning import DEFAULT_TUNING, Preferences, Threshold, Tuning
 from kubeflow_corpus.records import Chunk, Chunked, seal
 
@@ -117,13 +118,13 @@ def bm25_sign_kept(patch: Patch) -> None:
 
 
 def evidence_cut_to_first_line(patch: Patch) -> None:
-    right = EvidenceBuilder.passage
+    right = EvidenceBuilder._passage
 
-    def wrong(self: EvidenceBuilder, hit: Hit, room: int) -> Passage:
-        whole = right(self, hit, room)
-        return replace(whole, text=whole.text.split("\n")[0])
+    def wrong(self: EvidenceBuilder, hit: Hit, room: int, places: Places) -> tuple[str, bool]:
+        text, cut = right(self, hit, room, places)
+        return text.split("\n")[0], cut
 
-    patch.setattr(EvidenceBuilder, "passage", wrong)
+    patch.setattr(EvidenceBuilder, "_passage", wrong)
 
 
 def views_of_a_unit_lost(patch: Patch) -> None:
