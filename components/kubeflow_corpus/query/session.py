@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from kubeflow_corpus.collections import COLLECTIONS, CollectionSpec, find_collection
+from kubeflow_corpus.collections import COLLECTIONS, FILTERS, CollectionSpec, find_collection
 from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.errors import (
     CollectionNotFound,
@@ -36,7 +36,7 @@ from kubeflow_corpus.query.trace import log_failure, log_unshown
 from kubeflow_corpus.query.tuning import SETUP_TIMEOUT_SECONDS, Tuning
 from kubeflow_corpus.query.vectors import QueryVectors
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.schema import MAX_WINDOW, keys_filter
+from kubeflow_corpus.store.schema import MAX_WINDOW, PUBLIC_PROPERTIES, keys_filter
 from kubeflow_corpus.tokens import ApproximateCounter
 from kubeflow_corpus.vocabulary import Vocabulary
 
@@ -149,7 +149,7 @@ class Session:
         key = (target.name, name, self.visibility)
         values = self.values.get(key)
         if values is None:
-            values = reader.distinct(target, name, expression({}, self.visibility), deadline)
+            values = reader.distinct(target, FILTERS[name].field, expression({}, self.visibility), deadline)
             if len(self.values) >= CACHED_VALUES:
                 self.values.clear()
             self.values[key] = values
@@ -163,11 +163,14 @@ class Session:
         return reader.every_row(target, fields, expression({}, self.visibility), deadline)
 
     def properties(self, collection: str) -> dict[str, str]:
-        """Returns what the served version records about itself."""
+        """Returns what the served version records about itself; to groups, nothing that is about rows of all groups."""
         target = self.engine.reader.target(
             find_collection(collection), Deadline(max(self.timeout, SETUP_TIMEOUT_SECONDS))
         )
-        return {str(name): str(value) for name, value in target.properties.items()}
+        every = self.visibility is None
+        return {
+            str(name): str(value) for name, value in target.properties.items() if every or name in PUBLIC_PROPERTIES
+        }
 
     def vocabulary(self, collection: str) -> Vocabulary:
         """Returns the words of the project that a collection is of."""

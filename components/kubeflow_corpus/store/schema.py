@@ -60,6 +60,15 @@ CURSOR_PREFIX: Final = "cursor:"
 SETTLED_PREFIX: Final = "settled:"
 
 
+# What a version is made with. Every other property is about all of its rows, and names sources, counts or machines.
+PUBLIC_PROPERTIES: Final = frozenset(
+    {
+        SCHEMA_VERSION_KEY, CHUNKER_VERSION_KEY, TOKEN_BUDGET_KEY, MODEL_KEY, MODEL_REVISION_KEY, DIMENSION_KEY,
+        QUERY_PREFIX_KEY, DOCUMENT_PREFIX_KEY, POOLING_KEY, ANALYZER_KEY, CREATED_AT_KEY, PUBLISHED_AT_KEY,
+    }
+)  # fmt: skip
+
+
 def served_name(prefix: str, alias: str) -> str:
     """Returns the alias as Milvus knows it: with the environment's prefix, if there is one."""
     return f"{prefix.rstrip('_')}_{alias}" if prefix else alias
