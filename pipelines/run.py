@@ -204,8 +204,12 @@ def _write_report(result: LocalRun, found: Sequence[Failure], place: Workplace) 
     lines = [failure.line() for failure in found] or ([result.error] if result.error else [])
     report = run_report(list(result.published.values()), result.screen.events, lines)
     report["run"] = place.run_id
-    place.report.with_suffix(".json").write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
-    place.report.write_text(run_page(report), encoding="utf-8")
+    try:
+        place.report.with_suffix(".json").write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
+        place.report.write_text(run_page(report), encoding="utf-8")
+    except OSError as error:
+        # On a full disk the run says so itself, and why it ended matters more than its page.
+        print(f"the report was not written: {error}", file=sys.stderr)
 
 
 def _failures(result: LocalRun) -> list[Failure]:

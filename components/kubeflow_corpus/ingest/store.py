@@ -286,8 +286,12 @@ def publish(evaluated: str, target: str, summary: str, page: str) -> StepResult:
     """
     result = run_step(read_result(evaluated).begin("publish"), target, _publish)
     for file, text in ((summary, markdown(result)), (page, run_page(run_report([result])))):
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-        Path(file).write_text(text, encoding="utf-8")
+        try:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            Path(file).write_text(text, encoding="utf-8")
+        except OSError as error:
+            # What is served is served, and on a full disk the step that failed has said so.
+            print(f"{Path(file).name} was not written: {error}")
     return result
 
 
