@@ -215,7 +215,7 @@ def test_a_candidate_whose_creation_was_killed_is_completed(embedded: Store, lef
     embedded.client.create_collection(
         name,
         schema=schema.collection_schema(DOCS, backend, 8),
-        properties=recipe_properties(Recipe(MODEL, 256), DOCS, backend),
+        properties=recipe_properties(Recipe(MODEL, 256, "1"), DOCS, backend),
     )
     if left:
         embedded.client.create_index(name, schema.index_params(backend, fields=left))

@@ -32,7 +32,9 @@ def live(store: Store) -> Version:
 def revisit(store: Store) -> tuple[Run, Plan]:
     version = live(store)
     held = settled_sources(store.client, version)
-    plan = unchanged_plan(DOCS, held, prefix=store.prefix, live=version.name, recipe=Recipe(MODEL, 256), run="second")
+    plan = unchanged_plan(
+        DOCS, held, prefix=store.prefix, live=version.name, recipe=Recipe(MODEL, 256, "1"), run="second"
+    )
     return store.run(results=[fetched(store)]), plan
 
 
@@ -66,7 +68,7 @@ def test_a_run_in_which_nothing_changed_writes_no_row_and_records_that_it_was_th
 
 def test_the_plan_of_such_a_run_survives_its_artifact() -> None:
     held = {"site": Settled("f1", documents=4, rows=12)}
-    plan = unchanged_plan(DOCS, held, prefix="", live="x_v1", recipe=Recipe(MODEL, 256), run="r")
+    plan = unchanged_plan(DOCS, held, prefix="", live="x_v1", recipe=Recipe(MODEL, 256, "1"), run="r")
     assert Plan.from_dict(plan.to_dict()) == plan
 
 

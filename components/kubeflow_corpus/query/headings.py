@@ -49,7 +49,7 @@ _ASKED_TO_INSTALL: Final = re.compile(
 )
 _QUESTION_WORD: Final = re.compile(r"^\W*(what|why|how|when|who|which|where)\b", re.IGNORECASE)
 _REFERENCE_PATH: Final = re.compile(r"(?:^|/)(?:[\w-]*-)?references?(?:/|\.\w+$)", re.IGNORECASE)
-# Where the thing that is asked about ends: "what is a profile in Kubeflow" asks about profiles.
+# Where the thing that is asked about ends: "what is a trial in that product" asks about trials.
 _QUALIFIER: Final = re.compile(r"\b(?:in|of|for|on|with|within|from)\b", re.IGNORECASE)
 # "A profile (beta) is a ...": the name before the verb.
 _OPENING: Final = re.compile(
