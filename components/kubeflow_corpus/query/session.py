@@ -149,7 +149,9 @@ class Session:
         key = (target.name, name, self.visibility)
         values = self.values.get(key)
         if values is None:
-            values = reader.distinct(target, FILTERS[name].field, expression({}, self.visibility), deadline)
+            values = reader.distinct(
+                target, FILTERS[name].field if name in FILTERS else name, expression({}, self.visibility), deadline
+            )
             if len(self.values) >= CACHED_VALUES:
                 self.values.clear()
             self.values[key] = values
