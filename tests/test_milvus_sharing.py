@@ -78,7 +78,8 @@ def end(*processes: subprocess.Popen[str]) -> None:
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 60
+    # Far beyond what it takes: a busy machine decides nothing here.
+    deadline = time.monotonic() + 200
     while not holds():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)
