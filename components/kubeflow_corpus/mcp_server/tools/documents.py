@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kubeflow_corpus.collections import MANUAL_SOURCE, common_limit
 from kubeflow_corpus.mcp_server.tools.base import KnownValues, WriteTool
 from kubeflow_corpus.mcp_server.tools.schemas import (
+    MAX_CONTENT_CHARACTERS,
     MAX_UNIT_ID_CHARACTERS,
     STATES,
     collection_schema,
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from kubeflow_corpus.mcp_server.origins import Author
     from kubeflow_corpus.mcp_server.writing import DocumentWriter, WriteResult
 
-# What a writer may send: a page, a thread or a file that a person wrote, not a data set.
-MAX_CONTENT_CHARACTERS: Final = 200_000
+
 MAX_TITLE_CHARACTERS: Final = 300
 MAX_ORIGIN_CHARACTERS: Final = 500
 MAX_PATH_CHARACTERS: Final = 300
