@@ -1,11 +1,18 @@
-"""What the arguments of the writing tools have in common: how they are checked, and how one is refused."""
+"""What the arguments of the writing tools have in common: their limits, how they are checked, how one is refused."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Final
 
+from kubeflow_corpus.collections import FILTERS
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.store.schema import CONTROLS
+
+STATES: Final = FILTERS["state"].known
+# What a writer may send: a page, a thread or a file that a person wrote, not a data set.
+MAX_CONTENT_CHARACTERS: Final = 200_000
+MAX_THREAD_NUMBER: Final = 2**31
 
 
 def wrong(argument: str, problem: str, remedy: str) -> InvalidArgument:

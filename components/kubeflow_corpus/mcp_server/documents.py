@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.collections import CODE, DOCS, ISSUES, MANUAL_SOURCE, CollectionSpec
 from kubeflow_corpus.errors import InvalidRow
-from kubeflow_corpus.mcp_server.arguments import one_line, read_moment, wrong
+from kubeflow_corpus.mcp_server.arguments import MAX_CONTENT_CHARACTERS, one_line, read_moment, wrong
 from kubeflow_corpus.mcp_server.threads import read_thread
-from kubeflow_corpus.mcp_server.tools.schemas import MAX_CONTENT_CHARACTERS
 from kubeflow_corpus.records import Chunk, Document
 from kubeflow_corpus.store.rows import to_row
 from kubeflow_corpus.store.schema import CONTROLS

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from kubeflow_corpus.mcp_server.arguments import read_moment, wrong
-from kubeflow_corpus.mcp_server.tools.documents import MAX_THREAD_NUMBER
-from kubeflow_corpus.mcp_server.tools.schemas import STATES
+from kubeflow_corpus.mcp_server.arguments import MAX_THREAD_NUMBER, STATES, read_moment, wrong
 from kubeflow_corpus.store.schema import CONTROLS
 
 if TYPE_CHECKING:

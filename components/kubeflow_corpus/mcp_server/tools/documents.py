@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.collections import MANUAL_SOURCE, common_limit
+from kubeflow_corpus.mcp_server.arguments import MAX_CONTENT_CHARACTERS, MAX_THREAD_NUMBER, STATES
 from kubeflow_corpus.mcp_server.tools.base import KnownValues, WriteTool
 from kubeflow_corpus.mcp_server.tools.schemas import (
-    MAX_CONTENT_CHARACTERS,
     MAX_UNIT_ID_CHARACTERS,
-    STATES,
     collection_schema,
     object_schema,
 )
@@ -25,7 +24,6 @@ MAX_TITLE_CHARACTERS: Final = 300
 MAX_ORIGIN_CHARACTERS: Final = 500
 MAX_PATH_CHARACTERS: Final = 300
 MAX_VALUES: Final = 16
-MAX_THREAD_NUMBER: Final = 2**31
 ACTIONS: Final = ("created", "replaced", "restored", "unchanged", "deleted")
 
 

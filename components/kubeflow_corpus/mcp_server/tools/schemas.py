@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubeflow_corpus.collections import COLLECTION_NAMES, FILTERS, common_limit
+from kubeflow_corpus.collections import COLLECTION_NAMES, common_limit
 from kubeflow_corpus.query.tuning import AGENT_LIMITS
 
-STATES: Final = FILTERS["state"].known
-
 CITATION_REMARK: Final = "See corpus://citation.schema.json"
-# What a writer may send: a page, a thread or a file that a person wrote, not a data set.
-MAX_CONTENT_CHARACTERS: Final = 200_000
 MAX_UNIT_ID_CHARACTERS: Final = common_limit("unit_id")
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.collections import CODE, DOCS, ISSUES, CollectionName
+from kubeflow_corpus.mcp_server.arguments import STATES
 from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadTool, ToolAnswer
 from kubeflow_corpus.mcp_server.tools.schemas import (
     MAX_UNIT_ID_CHARACTERS,
-    STATES,
     cited_schema,
     object_schema,
     token_budget_schema,
