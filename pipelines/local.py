@@ -156,7 +156,9 @@ def forget_failures(cache: Path) -> None:
     for entry in cache.glob("*.json"):
         try:
             outputs = json.loads(entry.read_text(encoding="utf-8"))
-            states = [output.get("metadata", {}).get("status") for output in outputs.values()]
+            found = [output.get("metadata", {}) for output in outputs.values()]
+            # A step at which documents failed is done, and has to be done again for them.
+            states = ["incomplete" if metadata.get("failed") else metadata.get("status") for metadata in found]
         except (ValueError, AttributeError):
             states = ["failed"]
         if any(state != "ok" for state in states):

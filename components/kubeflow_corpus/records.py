@@ -203,6 +203,36 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedDocument:
+    """A document that a step could not deal with: it costs itself only, and what is stored of it stays.
+
+    Attributes:
+        document_id: Key of the document.
+        path: Path in the repository.
+        reason: What happened, one of few words: ``defect``, ``time limit``, ``memory limit``, ``not read``, ...
+        detail: What a person needs to find the cause, in one line.
+    """
+
+    document_id: str
+    path: str
+    reason: str
+    detail: str = ""
+
+    @property
+    def source(self) -> str:
+        """Name of the catalogue entry."""
+        return self.document_id.partition(":")[0]
+
+    def line(self) -> str:
+        """Returns it as a person reads it."""
+        return f"{self.path}: {self.reason}{f': {self.detail}' if self.detail else ''}"
+
+    def to_dict(self) -> dict[str, str]:
+        """Returns the JSON form."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
 class Chunked:
     """What a chunker makes of one document.
 
@@ -211,12 +241,14 @@ class Chunked:
         removed: Lines that were left out, with the rule.
         skipped: Set when the document gives no chunk at all.
         counts: Further counts by reason, such as ``truncated`` embedding texts.
+        failed: Set when the document could not be cut: nothing is known of its rows.
     """
 
     chunks: tuple[Chunk, ...] = ()
     removed: tuple[Removed, ...] = ()
     skipped: Skip | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+    failed: FailedDocument | None = None
 
 
 @dataclass(frozen=True, slots=True)

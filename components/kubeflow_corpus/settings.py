@@ -173,6 +173,14 @@ class Settings:
     chunk_tokens: int = _setting(
         "Tokens that a chunk may have; 0 is what the model reads.", _parse_whole_number, default=0
     )
+    document_seconds: int = _setting(
+        "Processor time of one document in the step that cuts documents, before it is given up.",
+        _parse_whole_number,
+        default=20,
+    )
+    document_memory_mb: int = _setting(
+        "Memory (MiB) of one document in that step, before it is given up.", _parse_whole_number, default=1024
+    )
     embedding_cache: str = _setting("Folder that keeps vectors for later runs on this machine; empty is none.")
     rerank_url: str = _setting("A text-embeddings-inference reranker; empty means no second stage.", parse_url)
     rerank_api_key: Secret = _secret("API key of the reranker.")

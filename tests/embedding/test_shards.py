@@ -12,7 +12,7 @@ from kubeflow_corpus.artifacts import read_vectors, write_jsonl
 from kubeflow_corpus.embedding.cache import VectorCache
 from kubeflow_corpus.embedding.embedder import text_digest
 from kubeflow_corpus.embedding.factory import cache_from_settings, embedder_from_settings
-from kubeflow_corpus.embedding.shards import embed_shard
+from kubeflow_corpus.embedding.shards import MOST_REFUSED, embed_shard
 from kubeflow_corpus.embedding.tei import TeiClient
 from kubeflow_corpus.errors import ArtifactError, EmbedderRefused
 from kubeflow_corpus.model import ModelIdentity
@@ -111,14 +111,57 @@ def test_a_killed_run_has_what_it_embedded_at_its_next_start(
     tmp_path: Path, server: TeiServer, client: TeiClient
 ) -> None:
     cache = VectorCache(tmp_path / "cache", client.identity)
-    texts = [f"t {n}" for n in range(1000)] + ["POISON"]
+    texts = [f"t {n}" for n in range(1000)] + [f"POISON {n}" for n in range(MOST_REFUSED + 1)]
     server.poison = "POISON"
-    with pytest.raises(EmbedderRefused):
+    with pytest.raises(EmbedderRefused, match="refuses the text"):
         embed_shard(shard_of(tmp_path, texts), tmp_path / "v.parquet", client, cache=cache)
     server.poison = ""
     report = embed_shard(shard_of(tmp_path, texts), tmp_path / "v.parquet", client, cache=cache)
     assert report.cached >= 512
-    assert report.vectors == 1001
+    assert report.vectors == 1001 + MOST_REFUSED
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_texts_that_the_service_fails_are_named_and_cost_no_other(
+    tmp_path: Path, server: TeiServer, client: TeiClient, cached: bool
+) -> None:
+    cache = VectorCache(tmp_path / "cache", client.identity) if cached else None
+    texts = [f"t {n}" for n in range(300)]
+    bad = ["POISON 1", "   ", "POISON 2"]
+    server.poison = "POISON"
+    shard = shard_of(tmp_path, [*texts[:100], bad[0], *texts[100:200], *bad[1:], *texts[200:]])
+    report = embed_shard(shard, tmp_path / "v.parquet", client, cache=cache)
+    assert set(report.refused) == set(map(text_digest, bad))
+    assert "424 inference failed" in report.refused[text_digest("POISON 1")]
+    assert report.counts()["refused"] == 3
+    found = vectors_of(tmp_path / "v.parquet")
+    assert set(found) == set(map(text_digest, texts))
+    assert all(np.allclose(found[text_digest(text)], hash_vector(text, 384), atol=1e-6) for text in texts)
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_a_text_that_ends_each_request_differs_from_a_service_that_is_down(
+    tmp_path: Path, server: TeiServer, client: TeiClient, status: int
+) -> None:
+    server.poison, server.poison_error = "POISON", (status, "the backend ended", "Backend")
+    report = embed_shard(shard_of(tmp_path, ["a", "POISON", "b"]), tmp_path / "v.parquet", client)
+    assert set(report.refused) == {text_digest("POISON")}
+
+
+def test_a_vector_that_stays_broken_is_blamed_on_its_text(tmp_path: Path, server: TeiServer, client: TeiClient) -> None:
+    wrong = hash_vector("b", 384)
+    server.spoil = lambda vectors: [vector * (3 if np.allclose(vector, wrong, atol=1e-6) else 1) for vector in vectors]
+    report = embed_shard(shard_of(tmp_path, ["a", "b", "c"]), tmp_path / "v.parquet", client)
+    assert set(report.refused) == {text_digest("b")}
+    assert set(vectors_of(tmp_path / "v.parquet")) == {text_digest("a"), text_digest("c")}
+
+
+def test_one_broken_answer_is_asked_for_again(tmp_path: Path, server: TeiServer, client: TeiClient) -> None:
+    broken: list[object] = [[None, None], [[1.0]]]
+    assert client.identity.dimension == 384
+    server.spoil = lambda vectors: broken.pop() if broken else vectors
+    report = embed_shard(shard_of(tmp_path, ["a", "b"]), tmp_path / "v.parquet", client)
+    assert report.vectors == 2 and not report.refused
 
 
 def test_vectors_of_two_models_never_share_a_cache_file(tmp_path: Path) -> None:

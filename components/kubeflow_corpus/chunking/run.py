@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import posixpath
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from kubeflow_corpus.chunking.compose import Budget
-from kubeflow_corpus.records import Chunked, Document, Skip
-from kubeflow_corpus.tokens import WordPieceCounter, wordpiece_counter
+from kubeflow_corpus.chunking.isolation import Limits, attempt, run_isolated
+from kubeflow_corpus.custom_resources import explains_crds
+from kubeflow_corpus.records import Chunked, Document, FailedDocument, Skip
+from kubeflow_corpus.tokens import TokenCounter, WordPieceCounter, wordpiece_counter
 
 if TYPE_CHECKING:
-    from kubeflow_corpus.chunking.manifests.crds import CodeContext
+    from kubeflow_corpus.chunking.manifests.crds import CodeContext, CodeParts
+    from kubeflow_corpus.sites.base import Inheritance
     from kubeflow_corpus.vocabulary import Vocabulary
 
 _PACKAGE: Final = "kubeflow_corpus.chunking"
@@ -33,11 +34,6 @@ CHUNKERS: Final[Mapping[tuple[str, str], str]] = {
 }
 # Those that read words of the project.
 _READ_WORDS: Final = frozenset({"docs.markdown", "threads.thread"})
-# Documents that go to a worker process at once: enough to outweigh the way there.
-_BATCH_CHARS: Final = 200_000
-_BATCH_DOCUMENTS: Final = 64
-# Batches in flight for each worker: what bounds memory.
-_AHEAD: Final = 3
 
 
 class _Chunker(Protocol):
@@ -81,45 +77,124 @@ def chunk_document(
 def chunk_documents(
     documents: Iterable[Document],
     budget: Budget,
-    workers: int = 1,
+    workers: int = 0,
     context: CodeContext | None = None,
     around: Iterable[Document] = (),
     vocabulary: Vocabulary | None = None,
+    limits: Limits | None = None,
 ) -> Iterator[Chunked]:
-    """Cuts the documents of a source, in order.
+    """Cuts the documents of a source, in order; one that cannot be cut is `Chunked.failed` and costs no other.
 
     Documentation pages wait until all are read: one page may set front matter for others, and hide them by it.
 
     Args:
         documents: Documents; they are read as results are asked for.
         budget: How many tokens the embedding model reads.
-        workers: Processes; 1 stays in this one.
-        context: What the files of a code source say about each other, from a first pass over the same documents.
+        workers: Processes; 0 stays in this one, where what a document raises is caught and nothing limits its time
+            and memory.
+        context: What the files of a code source say about each other (`scan_code`).
         around: Documents that are not cut and that those which are cut depend on: section pages of a site.
         vocabulary: The words of the project; None is the packaged one.
+        limits: What one document may take.
 
     Yields:
         The rows of each document, or why it has none.
     """
-    prepared = _with_inheritance(documents, around)
-    if workers <= 1:
-        for document in prepared:
-            yield chunk_document(document, budget, context, vocabulary)
-        return
     counter = None if isinstance(budget.counter, WordPieceCounter) else budget.counter
-    # Spawned, not forked: the tokenizer runs threads, and a fork of those may hang.
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, spawn, _start_worker, (counter, budget.tokens, context, vocabulary)) as pool:
-        running: deque[Future[list[Chunked]]] = deque()
-        for batch in _batches(prepared):
-            running.append(pool.submit(_chunk_batch, batch))
-            if len(running) >= workers * _AHEAD:
-                yield from running.popleft().result()
-        while running:
-            yield from running.popleft().result()
+    task = _Cut(counter, budget.tokens, context, vocabulary)
+    # What failed before it could be cut waits for its turn: results are in the order of the documents.
+    waiting: deque[FailedDocument | None] = deque()
+    prepared = _noting_failures(_with_inheritance(documents, around), waiting)
+    if workers < 1:
+        task.prepare()
+        results: Iterator[Chunked | FailedDocument] = (attempt(task, document) for document in prepared)
+    else:
+        results = run_isolated(task, prepared, workers, limits)
+    for result in results:
+        while (before := waiting.popleft()) is not None:
+            yield Chunked(failed=before)
+        yield Chunked(failed=result) if isinstance(result, FailedDocument) else result
+    yield from (Chunked(failed=left) for left in waiting if left is not None)
 
 
-def _with_inheritance(documents: Iterable[Document], around: Iterable[Document]) -> Iterator[Document]:
+def _noting_failures(
+    items: Iterable[Document | FailedDocument], waiting: deque[FailedDocument | None]
+) -> Iterator[Document]:
+    for item in items:
+        if isinstance(item, FailedDocument):
+            waiting.append(item)
+        else:
+            waiting.append(None)
+            yield item
+
+
+def scan_code(
+    documents: Iterable[Document],
+    repos: Collection[str],
+    vocabulary: Vocabulary,
+    workers: int,
+    limits: Limits | None = None,
+) -> tuple[CodeContext, list[FailedDocument]]:
+    """Reads what the files of a code source say about each other.
+
+    Go types explain CRDs, and of several copies of a CRD one is shown.
+
+    Args:
+        documents: All files of the source.
+        repos: ``owner/name`` of every repository of the catalogue.
+        vocabulary: The words of the project.
+        workers: Processes, at least 1.
+        limits: What one document may take.
+
+    Returns:
+        The context of `chunk_documents`, and the documents that could not be read.
+    """
+    from kubeflow_corpus.chunking.manifests.crds import collect_context
+
+    context, failures = collect_context((), repos, vocabulary), []
+    telling = (document for document in documents if explains_crds(document))
+    for part in run_isolated(_Scan(), telling, workers, limits):
+        if isinstance(part, FailedDocument):
+            failures.append(part)
+        else:
+            context.merge(*part)
+    return context, failures
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Cuts a document; where the counter is None it is loaded in the process that counts."""
+
+    counter: TokenCounter | None
+    tokens: int
+    context: CodeContext | None
+    vocabulary: Vocabulary | None
+
+    def prepare(self) -> None:
+        self._budget()
+
+    def __call__(self, document: Document) -> Chunked:
+        return chunk_document(document, self._budget(), self.context, self.vocabulary)
+
+    def _budget(self) -> Budget:
+        return Budget(self.counter or wordpiece_counter(), self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """Reads what one file says about others."""
+
+    def prepare(self) -> None:
+        pass
+
+    def __call__(self, document: Document) -> CodeParts:
+        from kubeflow_corpus.chunking.manifests.crds import collect_context
+
+        part = collect_context([document])
+        return part.go, part.copies
+
+
+def _with_inheritance(documents: Iterable[Document], around: Iterable[Document]) -> Iterator[Document | FailedDocument]:
     pages: list[Document] = []
     for document in documents:
         if document.source_type == "docs":
@@ -130,49 +205,25 @@ def _with_inheritance(documents: Iterable[Document], around: Iterable[Document])
         yield from _inheriting(pages, [*pages, *(page for page in around if page.source_type == "docs")])
 
 
-def _inheriting(pages: list[Document], every: list[Document]) -> Iterator[Document]:
+def _inheriting(pages: list[Document], every: list[Document]) -> Iterator[Document | FailedDocument]:
     from kubeflow_corpus.sites.base import Site
     from kubeflow_corpus.sites.registry import generator_named
 
-    found = [
-        (page.source, inheritance)
-        for page in every
-        for inheritance in generator_named(Site.of(page).generator).inheritances(page)
-    ]
+    found: list[tuple[str, Inheritance]] = []
+    failures: dict[str, FailedDocument] = {}
+    for page in every:
+        told = attempt(lambda page: list(generator_named(Site.of(page).generator).inheritances(page)), page)
+        if isinstance(told, FailedDocument):
+            failures[page.document_id] = told
+        else:
+            found += [(page.source, inheritance) for inheritance in told]
     found.sort(key=lambda item: len(item[1].folder))
     for page in pages:
+        if page.document_id in failures:
+            yield failures[page.document_id]
+            continue
         values: dict[str, Any] = {}
         for source, inheritance in found:
             if source == page.source and inheritance.covers(page.path):
                 values.update(inheritance.values)
         yield replace(page, metadata={**page.metadata, "inherited": values}) if values else page
-
-
-def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    batch: list[Document] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += len(document.text)
-        if size >= _BATCH_CHARS or len(batch) >= _BATCH_DOCUMENTS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-_worker_budget: Budget | None = None
-_worker_context: CodeContext | None = None
-_worker_vocabulary: Vocabulary | None = None
-
-
-def _start_worker(counter: Any, tokens: int, context: CodeContext | None, vocabulary: Vocabulary | None) -> None:
-    global _worker_budget, _worker_context, _worker_vocabulary
-    _worker_vocabulary = vocabulary
-    _worker_context = context
-    _worker_budget = Budget(counter or wordpiece_counter(), tokens)
-
-
-def _chunk_batch(batch: list[Document]) -> list[Chunked]:
-    assert _worker_budget is not None
-    return [chunk_document(document, _worker_budget, _worker_context, _worker_vocabulary) for document in batch]

@@ -11,14 +11,14 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kubeflow_corpus.embedding.batching import BatchLimits, plan_batches, windows
 from kubeflow_corpus.embedding.embedder import check_texts
-from kubeflow_corpus.errors import EmbedderMissing, EmbedderUnavailable
+from kubeflow_corpus.errors import EmbedderMissing, EmbedderUnavailable, EmbeddingError
 from kubeflow_corpus.model import ModelIdentity
 from kubeflow_corpus.tokens import load_tokenizer, package_file, well_formed
 
@@ -93,8 +93,10 @@ class EmbeddedModel:
         check_texts(texts)
         return self._embed(texts, math.inf if timeout is None else time.monotonic() + timeout)
 
-    def embed_stream(self, items: Iterable[tuple[K, str]]) -> Iterator[tuple[list[K], NDArray[np.float32]]]:
-        """Embeds a stream of (key, text), in order, with `WINDOW` texts in memory at a time."""
+    def embed_stream(
+        self, items: Iterable[tuple[K, str]], refused: Callable[[K, EmbeddingError], None] | None = None
+    ) -> Iterator[tuple[list[K], NDArray[np.float32]]]:
+        """Embeds a stream of (key, text), in order, with `WINDOW` texts in memory at a time; none fails alone."""
         done = 0
         for window in windows(items, WINDOW):
             texts = [text for _, text in window]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from kubeflow_corpus.errors import EmbedderRefused
+from kubeflow_corpus.errors import EmbedderRefused, EmbeddingError
 from kubeflow_corpus.model import ModelIdentity
 
 if TYPE_CHECKING:
@@ -52,11 +52,15 @@ class StreamingEmbedder(Embedder, Protocol):
         """How many texts were longer than the model reads, since this embedder was made."""
         ...
 
-    def embed_stream(self, items: Iterable[tuple[K, str]]) -> Iterator[tuple[list[K], NDArray[np.float32]]]:
+    def embed_stream(
+        self, items: Iterable[tuple[K, str]], refused: Callable[[K, EmbeddingError], None] | None = None
+    ) -> Iterator[tuple[list[K], NDArray[np.float32]]]:
         """Embeds a stream of texts.
 
         Args:
             items: Pairs of anything and a non-empty text. Read only as far ahead as keeps the model busy.
+            refused: Told of each text that the model fails while it embeds others; such texts are left out. None
+                raises for the first.
 
         Yields:
             Pairs of n keys and an array of shape (n, dimension), in the order of `items`.

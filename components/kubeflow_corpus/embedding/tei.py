@@ -7,6 +7,7 @@ What a service has to be handled for, and how:
 | 429, 503, other 5xx, a lost connection, a broken answer | tries again, with jitter, not before Retry-After |
 | 413, 422: the batch or its body is too large | halves the batch |
 | 413, 422: an input is longer than the model reads | sends that input again to be cut, and counts it |
+| an answer that cannot be vectors, such as nulls or too few | tries again a few times |
 | any other failure of a batch | halves it, until the one input to blame is alone, and names that input |
 | 401, 403, 404, a redirect | stops: no further try would help |
 
@@ -72,6 +73,10 @@ _WINDOWS_IN_FLIGHT: Final = 3
 # float16 services answer vectors whose length is 1 to the third digit.
 LENGTH_TOLERANCE: Final = 1e-2
 
+# Stands for the status of an exchange that never came to one.
+_NO_ANSWER: Final = 599
+# What a service says that has too much to do: it would say so of any text.
+_BUSY: Final = frozenset({429, 503})
 _TRANSIENT: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REFUSALS: Final = {
     401: "Set EMBEDDINGS_API_KEY to the key of the service",
@@ -110,10 +115,17 @@ class _Input:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What the requests of one call share: when it must end, and whether it was given up."""
+    """What the requests of one call share: when it must end, whether it was given up, and what it goes on without.
+
+    Attributes:
+        deadline: When it must end.
+        given_up: Set where nobody waits for it any more.
+        refused: Gets the error of each text that fails alone, by index; None where the call ends at the first.
+    """
 
     deadline: float = math.inf
     given_up: threading.Event = field(default_factory=threading.Event)
+    refused: dict[int, EmbeddingError] | None = None
 
     @property
     def patient(self) -> bool:
@@ -132,6 +144,7 @@ class _Window(Generic[K]):
     keys: list[K]
     vectors: NDArray[np.float32]
     missing: int
+    first: int
 
 
 class TeiClient:
@@ -213,13 +226,19 @@ class TeiClient:
         parts = [vectors for _, vectors in self._stream(((None, text) for text in texts), call)]
         return np.concatenate(parts) if parts else np.zeros((0, dimension), np.float32)
 
-    def embed_stream(self, items: Iterable[tuple[K, str]]) -> Iterator[tuple[list[K], NDArray[np.float32]]]:
+    def embed_stream(
+        self, items: Iterable[tuple[K, str]], refused: Callable[[K, EmbeddingError], None] | None = None
+    ) -> Iterator[tuple[list[K], NDArray[np.float32]]]:
         """Embeds a stream of (key, text), in order, with a bounded number of texts and vectors in memory.
+
+        Args:
+            items: The stream.
+            refused: Told of each text that the service fails alone while it embeds others; None raises for the first.
 
         Raises:
             EmbeddingError: As `embed`; ``index`` counts from the start of the stream.
         """
-        return self._stream(items, _Call())
+        return self._stream(items, _Call(refused=None if refused is None else {}), refused)
 
     def check_unchanged(self) -> None:
         """Asks the server again which model it serves.
@@ -299,7 +318,12 @@ class TeiClient:
 
     # -- streaming -------------------------------------------------------------------------------------------------
 
-    def _stream(self, items: Iterable[tuple[K, str]], call: _Call) -> Iterator[tuple[list[K], NDArray[np.float32]]]:
+    def _stream(
+        self,
+        items: Iterable[tuple[K, str]],
+        call: _Call,
+        refused: Callable[[K, EmbeddingError], None] | None = None,
+    ) -> Iterator[tuple[list[K], NDArray[np.float32]]]:
         import numpy as np
 
         server = self._known_server(call)
@@ -319,14 +343,14 @@ class TeiClient:
                     texts = [text for _, text in window]
                     check_texts(texts, done)
                     vectors = np.empty((len(window), server.identity.dimension), np.float32)
-                    in_flight.append(_Window([key for key, _ in window], vectors, 0))
+                    in_flight.append(_Window([key for key, _ in window], vectors, 0, done))
                     running += self._submit(in_flight[-1], texts, done, server, call, finished)
                     done += len(window)
                 if not in_flight:
                     return
                 if not in_flight[0].missing:
                     ready = in_flight.popleft()
-                    yield ready.keys, ready.vectors
+                    yield _without_refused(ready, call, refused)
                     continue
                 owner, future = finished.get()
                 future.result()
@@ -412,15 +436,39 @@ class TeiClient:
         import numpy as np
 
         room = _ANSWER_ROOM + len(inputs) * self.identity.dimension * _BYTES_PER_NUMBER
-        answer = self._request("/embed", _request_body(inputs, truncate), self._work, call, room, len(inputs))
-        if answer.status == 200:
-            return self._checked_vectors(answer, inputs)
+        body = _request_body(inputs, truncate)
+        for attempt in count(1):
+            answer = self._request("/embed", body, self._work, call, room, len(inputs))
+            if answer.status != 200:
+                break
+            try:
+                return self._checked_vectors(answer, inputs)
+            except InvalidVector as error:
+                # One broken answer says nothing about the texts; the same one again does.
+                if call.patient and attempt < BLAME:
+                    call.given_up.wait(self._work.pause(attempt, 0.0))
+                elif call.refused is None:
+                    raise
+                elif len(inputs) == 1:
+                    return self._left_out(error, inputs[0], call)
+                else:
+                    parts = _halves(inputs, truncate)
+                    return np.concatenate([self._vectors(part, cut, call) for part, cut in parts])
         if answer.status in _REFUSALS or 300 <= answer.status < 400:
             raise self._refused(answer, [])
         parts = self._smaller_batches(inputs, truncate, answer, call)
         if not parts:
-            raise self._refused(answer, inputs)
+            return self._left_out(self._refused(answer, inputs), inputs[0], call)
         return np.concatenate([self._vectors(part, cut, call) for part, cut in parts])
+
+    def _left_out(self, error: EmbeddingError, item: _Input, call: _Call) -> NDArray[np.float32]:
+        """Notes that one text has no vector, and returns a row for it that is never used; or raises."""
+        import numpy as np
+
+        if call.refused is None:
+            raise error
+        call.refused[item.index] = error
+        return np.zeros((1, self.identity.dimension), np.float32)
 
     def _smaller_batches(
         self, inputs: list[_Input], truncate: bool, answer: HttpAnswer, call: _Call
@@ -432,10 +480,7 @@ class TeiClient:
                 self._count_truncated(sum(long))
                 pairs = groupby(zip(inputs, long, strict=True), key=itemgetter(1))
                 return [([item for item, _ in run], cut) for cut, run in pairs]
-        if len(inputs) == 1:
-            return []
-        middle = len(inputs) // 2
-        return [(inputs[:middle], truncate), (inputs[middle:], truncate)]
+        return [] if len(inputs) == 1 else _halves(inputs, truncate)
 
     def _too_long(self, inputs: list[_Input], call: _Call) -> list[bool]:
         """Asks the server's tokenizer which texts the model would not read whole; empty where it does not say."""
@@ -453,7 +498,7 @@ class TeiClient:
         for attempt in count(1):
             if call.given_up.is_set():
                 raise self._unavailable("is no longer asked: the call was given up")
-            lost, retry_after = False, 0.0
+            lost, retry_after, answer = False, 0.0, None
             try:
                 answer = self._exchange(path, body, call, room, inputs)
                 blamed = answer.status == 424 and inputs == 1 and attempt < BLAME and call.patient
@@ -468,10 +513,22 @@ class TeiClient:
                 if lost and attempt == 1:
                     continue
                 raise self._unavailable(problem)
+            if self._is_to_blame(answer, inputs, attempt, call):
+                return answer or HttpAnswer(_NO_ANSWER, problem.encode())
             if attempt >= backoff.attempts:
                 raise self._unavailable(problem, attempt)
             call.given_up.wait(backoff.pause(attempt, retry_after))
         raise AssertionError("unreachable")
+
+    def _is_to_blame(self, answer: HttpAnswer | None, inputs: int, attempt: int, call: _Call) -> bool:
+        """Whether it is these texts that a service cannot deal with: it fails them each time and embeds another one."""
+        if not inputs or call.refused is None or attempt < BLAME or (answer and answer.status in _BUSY):
+            return False
+        probe = _request_body([_encoded(0, "dimension")], truncate=True)
+        try:
+            return self._exchange("/embed", probe, call, _ANSWER_ROOM, 1).status == 200
+        except NoAnswer:
+            return False
 
     def _exchange(self, path: str, body: bytes | None, call: _Call, room: int, inputs: int) -> HttpAnswer:
         seconds = HANDSHAKE_SECONDS if path == "/info" else self._request_seconds
@@ -602,6 +659,27 @@ def _batches(inputs: list[_Input], server: ServerInfo) -> Iterator[list[int]]:
     sizes = [len(item.data) + 1 for item in inputs]
     most = server.identity.max_tokens
     return plan_batches([min(most, size) for size in sizes], server.batch, sizes)
+
+
+def _halves(inputs: list[_Input], truncate: bool) -> list[tuple[list[_Input], bool]]:
+    middle = len(inputs) // 2
+    return [(inputs[:middle], truncate), (inputs[middle:], truncate)]
+
+
+def _without_refused(
+    window: _Window[K], call: _Call, refused: Callable[[K, EmbeddingError], None] | None
+) -> tuple[list[K], NDArray[np.float32]]:
+    """Returns keys and vectors of a window, having told of the texts that have none."""
+    if not call.refused or refused is None:
+        return window.keys, window.vectors
+    kept = []
+    for position, key in enumerate(window.keys):
+        error = call.refused.pop(window.first + position, None)
+        if error is None:
+            kept.append(position)
+        else:
+            refused(key, error)
+    return [window.keys[position] for position in kept], window.vectors[kept]
 
 
 def _is_too_long(answer: HttpAnswer) -> bool:

@@ -29,8 +29,9 @@ def fingerprint(state: SourceState) -> str:
     """Returns a digest of everything that the rows of a source are made of.
 
     Returns:
-        The digest; empty if no commit identifies the documents, or the run asks for some of them only.
+        The digest; empty if no commit identifies the documents, the run asks for some of them only, or some failed.
     """
-    if not state.ok or state.named is not None or not state.made_of.revision:
+    # Documents that failed have to be tried again, whatever the revision is.
+    if not state.ok or state.named is not None or not state.made_of.revision or state.failed_documents:
         return ""
     return hashlib.sha256(json.dumps([build_digest(), asdict(state.made_of)], sort_keys=True).encode()).hexdigest()

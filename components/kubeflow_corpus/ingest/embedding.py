@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from kubeflow_corpus.artifacts import read_jsonl, write_jsonl
 from kubeflow_corpus.embedding.embedder import Embedder
 from kubeflow_corpus.embedding.factory import cache_from_settings, embedder_from_settings
 from kubeflow_corpus.embedding.shards import embed_shard
 from kubeflow_corpus.errors import ModelMismatch
 from kubeflow_corpus.ingest.results import StepResult
-from kubeflow_corpus.ingest.step import VECTORS_FILE, Work, read_result, run_step
+from kubeflow_corpus.ingest.step import REFUSED_FILE, VECTORS_FILE, Work, read_result, run_step
 from kubeflow_corpus.model import ModelIdentity, make_recipe
 from kubeflow_corpus.settings import Settings
 
@@ -64,8 +66,19 @@ def _embed(work: Work[StepResult], shard: Path, texts: int) -> StepResult:
         )
     finally:
         embedder.close()
+    write_jsonl(work.folder / REFUSED_FILE, ({"text": text, "cause": cause} for text, cause in report.refused.items()))
     work.watch.count(**report.counts())
     return replace(work.before, counts=report.counts())
+
+
+def read_refused(folders: Sequence[str]) -> dict[str, str]:
+    """Returns why texts have no vector, by embedding hash.
+
+    Args:
+        folders: Folders that `embed` wrote.
+    """
+    files = (Path(folder, REFUSED_FILE) for folder in folders)
+    return {row["text"]: row["cause"] for file in files if file.exists() for row in read_jsonl(file)}
 
 
 def _check_identity(embedder: Embedder, planned: ModelIdentity) -> None:

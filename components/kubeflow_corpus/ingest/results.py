@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from kubeflow_corpus.errors import CorpusError
 from kubeflow_corpus.ingest.options import RunOptions
 from kubeflow_corpus.model import Recipe
-from kubeflow_corpus.records import GateReport, Skip
+from kubeflow_corpus.records import FailedDocument, GateReport, Skip
 
 # The steps of a source read no plan, and start faster without what writes collections.
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ class SourceState(Result):
         details: Everything else that the chunkers counted.
         examples: Names of some documents that gave nothing, by reason.
         alarms: What somebody should look at although the work is done, one line each.
+        failed_documents: Documents that could not be read, cut or stored: the first hundred; ``counts`` has how many.
     """
 
     source: str
@@ -142,6 +143,7 @@ class SourceState(Result):
     details: Mapping[str, int] = field(default_factory=dict)
     examples: Mapping[str, Sequence[str]] = field(default_factory=dict)
     alarms: tuple[str, ...] = ()
+    failed_documents: tuple[FailedDocument, ...] = ()
 
     @property
     def item(self) -> str:
@@ -176,7 +178,9 @@ class SourceState(Result):
             recipe = Recipe.from_dict(inputs["recipe"])
             inputs = RowInputs(**{**inputs, "recipe": recipe, "repos": tuple(inputs["repos"])})
         tuples = {name: tuple(data[name]) for name in ("removed", "alarms")}
-        return cls(**{**data, **tuples, "inputs": inputs, "named": None if named is None else tuple(named)})
+        failed = tuple(FailedDocument(**document) for document in data["failed_documents"])
+        named = None if named is None else tuple(named)
+        return cls(**{**data, **tuples, "inputs": inputs, "named": named, "failed_documents": failed})
 
     def to_json(self) -> str:
         """Returns the form in which a source travels as a parameter: the same text for the same state."""
@@ -206,7 +210,8 @@ class StepResult(Result):
         live: Physical name of the version that is served; empty if there is none.
         cursors: Where the fetch of an issue source goes on, by source.
         settled: What the served version is known to hold, by source.
-        failed_in: The run that failed at a source, by source, where the last one did.
+        failed_in: The run that failed at a source or at documents of it, by source, where the last one did.
+        retry: Documents at which the last run failed, by source.
         plan: What is to be done; None until it was planned.
         record: What was done; None until it was applied.
         gate: What the evaluation says; None where nothing was asked.
@@ -224,6 +229,7 @@ class StepResult(Result):
     cursors: Mapping[str, str] = field(default_factory=dict)
     settled: Mapping[str, Settled] = field(default_factory=dict)
     failed_in: Mapping[str, str] = field(default_factory=dict)
+    retry: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     plan: Plan | None = None
     record: RunRecord | None = None
     gate: GateReport | None = None
@@ -279,6 +285,7 @@ class StepResult(Result):
             "names": tuple(data["names"]),
             "recipe": data["recipe"] and Recipe.from_dict(data["recipe"]),
             "settled": read_settled(data["settled"]),
+            "retry": {source: tuple(documents) for source, documents in data["retry"].items()},
             "plan": data["plan"] and Plan.from_dict(data["plan"]),
             "record": data["record"] and RunRecord.from_dict(data["record"]),
             "gate": data["gate"] and read_gate(data["gate"]),

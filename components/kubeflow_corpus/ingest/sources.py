@@ -15,13 +15,14 @@ from kubeflow_corpus.artifacts import write_jsonl
 from kubeflow_corpus.collections import find_collection
 from kubeflow_corpus.custom_resources import defines_crd, explains_crds
 from kubeflow_corpus.ingest.build import build_digest
+from kubeflow_corpus.ingest.failed import with_failed, write_failed
 from kubeflow_corpus.ingest.options import Runner, RunOptions
 from kubeflow_corpus.ingest.patterns import PatternWatch
 from kubeflow_corpus.ingest.results import RowInputs, SourceState, StepResult, by_reason
 from kubeflow_corpus.ingest.run_report import with_examples
 from kubeflow_corpus.ingest.step import AROUND_FILE, ROWS_FILE, SKIPS_FILE, Work, attempt, read_result, run_step
 from kubeflow_corpus.ingest.words import write_vocabulary
-from kubeflow_corpus.records import Document, Skip
+from kubeflow_corpus.records import Document, FailedDocument, Skip
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources import checkout
 from kubeflow_corpus.sources.catalogue import Source, load_catalogue
@@ -173,7 +174,11 @@ def _fetch_threads(work: Work[SourceState], state: str) -> SourceState:
     before, settings = work.before, Settings.from_env()
     source = choose_sources(before.catalogue, "issues", [before.source])[0]
     write_vocabulary(work.folder, load_catalogue(before.catalogue).vocabulary)
-    cursor = Cursor.from_text(read_result(state).cursors.get(source.name, ""))
+    known = read_result(state)
+    cursor = Cursor.from_text(known.cursors.get(source.name, ""))
+    # Threads at which the last run failed behind this step: its cursor has passed them.
+    again = {int(key.rpartition(":")[2]) for key in known.retry.get(source.name, ())}
+    cursor = replace(cursor, pending=tuple(sorted({*cursor.pending, *again})))
     if before.named is None:
         items = crawl.fetch_threads(source, settings, cursor)
     else:
@@ -198,7 +203,9 @@ def _fetch_threads(work: Work[SourceState], state: str) -> SourceState:
     )
 
 
-def _threads(items: Iterable[Document | Skip | Fetched], ends: deque[Fetched]) -> Iterator[Document | Skip]:
+def _threads(
+    items: Iterable[Document | Skip | FailedDocument | Fetched], ends: deque[Fetched]
+) -> Iterator[Document | Skip | FailedDocument]:
     """Yields what was crawled; how the crawl ended, its last item, goes into `ends`."""
     for item in items:
         if isinstance(item, Fetched):
@@ -207,23 +214,29 @@ def _threads(items: Iterable[Document | Skip | Fetched], ends: deque[Fetched]) -
             yield item
 
 
-def write_documents(work: Work[SourceState], items: Iterable[Document | Skip]) -> SourceState:
-    """Streams documents into a step's folder and keeps what was skipped beside them.
+def write_documents(work: Work[SourceState], items: Iterable[Document | Skip | FailedDocument]) -> SourceState:
+    """Streams documents into a step's folder and keeps what was skipped or failed beside them.
 
     Returns:
         The state with the number of documents, and of skipped files by reason.
     """
     skips: list[Skip] = []
-    count = write_jsonl(work.folder / ROWS_FILE, _documents(work.watch.track(items, "files"), skips))
+    failed: list[FailedDocument] = []
+    count = write_jsonl(work.folder / ROWS_FILE, _documents(work.watch.track(items, "files"), skips, failed))
+    write_failed(work.folder, failed)
     write_jsonl(work.folder / SKIPS_FILE, (skip.to_dict() for skip in skips))
-    fetched = replace(work.before, counts={"documents": count}, skipped=by_reason(skips))
+    fetched = with_failed(replace(work.before, counts={"documents": count}, skipped=by_reason(skips)), failed)
     work.watch.count(**fetched.figures)
     return with_examples(fetched, skips)
 
 
-def _documents(items: Iterable[Document | Skip], skips: list[Skip]) -> Iterator[dict[str, Any]]:
+def _documents(
+    items: Iterable[Document | Skip | FailedDocument], skips: list[Skip], failed: list[FailedDocument]
+) -> Iterator[dict[str, Any]]:
     for item in items:
         if isinstance(item, Skip):
             skips.append(item)
+        elif isinstance(item, FailedDocument):
+            failed.append(item)
         else:
             yield item.to_dict()

@@ -18,8 +18,12 @@ from kubeflow_corpus.tracing import start_tracing, step_span
 ROWS_FILE: Final = "rows.jsonl.zst"
 SKIPS_FILE: Final = "skips.jsonl.zst"
 VECTORS_FILE: Final = "vectors.parquet"
+# Texts of a shard that the embedding service fails, and why.
+REFUSED_FILE: Final = "refused.jsonl.zst"
 # Documents that are not cut themselves: what those that a run is asked for by name need to be cut like in a whole run.
 AROUND_FILE: Final = "around.jsonl.zst"
+# Documents that could not be read, cut or stored: their stored rows stay.
+FAILED_FILE: Final = "failed.jsonl.zst"
 RESULT_FILE: Final = "result.json"
 # What a collector of traces knows the steps as.
 TRACED_AS: Final = "kubeflow-corpus-ingest"

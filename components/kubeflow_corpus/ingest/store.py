@@ -13,6 +13,8 @@ from kubeflow_corpus.artifacts import read_chunks
 from kubeflow_corpus.collections import COLLECTIONS, find_collection
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.ingest.build import fingerprint
+from kubeflow_corpus.ingest.embedding import read_refused
+from kubeflow_corpus.ingest.failed import read_failed, with_failed
 from kubeflow_corpus.ingest.results import SourceState, StepResult
 from kubeflow_corpus.ingest.run_report import run_page, run_report
 from kubeflow_corpus.ingest.step import ROWS_FILE, VECTORS_FILE, Work, read_result, read_source, run_step
@@ -24,6 +26,7 @@ from kubeflow_corpus.store.apply import apply_plan
 from kubeflow_corpus.store.plan import Mode, Plan, SourceResult, plan_sync, resume_cursor
 from kubeflow_corpus.store.publish import publish as publish_version
 from kubeflow_corpus.store.record import RunRecord, last_run
+from kubeflow_corpus.store.retry import documents_to_retry
 from kubeflow_corpus.store.schema import HEAD_PREFIX, served_name
 from kubeflow_corpus.store.settled import settled_sources, unchanged_plan
 from kubeflow_corpus.store.versions import list_versions, live_version, properties_of, refuse_foreign, set_properties
@@ -58,6 +61,9 @@ def _read_state(work: Work[StepResult]) -> StepResult:
             )
             for source in (before.names if before.collection == "issues" else ())
         }
+        retry = documents_to_retry(
+            client, spec, prefix=settings.collection_prefix, recipe=before.made_with, mode=_mode(before)
+        )
         live = live_version(list_versions(client, served_name(settings.collection_prefix, spec.alias)))
         record = last_run(client, live.name) if live else None
         settled = settled_sources(client, live) if live and not rebuild else {}
@@ -65,7 +71,10 @@ def _read_state(work: Work[StepResult]) -> StepResult:
         before,
         cursors=cursors,
         settled=settled,
-        failed_in={item["source"]: record.run for item in record.failed} if record else {},
+        failed_in={source: record.run for source in (*(item["source"] for item in record.failed), *retry)}
+        if record
+        else {},
+        retry=retry,
         live=live.name if live else "",
         before={"rows": record.rows, "skipped": record.skipped, "counts": record.counts} if record else {},
     )
@@ -187,6 +196,7 @@ def _source_result(folder: Path) -> SourceResult:
     if not state.ok:
         return SourceResult(state.source, "failed", step=state.step, error=state.error)
     whole_or_threads = state.named is None or state.collection == "issues"
+    failed = tuple(document.document_id for document in read_failed(folder))
     return SourceResult(
         state.source,
         complete=state.named is None and state.complete,
@@ -199,6 +209,7 @@ def _source_result(folder: Path) -> SourceResult:
         removed_documents=state.removed
         if whole_or_threads
         else _documents_without_rows(state.source, state.named or (), folder),
+        failed_documents=failed,
         skipped=dict(Counter(state.skipped) + Counter(state.left_out)),
         counts=state.figures,
     )
@@ -242,6 +253,7 @@ def _apply(work: Work[StepResult], chunks: Sequence[str], vectors: Sequence[str]
             source_results(chunks),
             [file for file in files if file.exists()],
             work.folder,
+            not_embedded=read_refused(vectors),
             embedded=settings.exclusive_milvus,
             dense_index=settings.dense_index,
             counter=_LazyCounter(),
@@ -257,7 +269,10 @@ def _apply(work: Work[StepResult], chunks: Sequence[str], vectors: Sequence[str]
     rows = {name.replace("_", " "): count for name, count in record.rows.items()}
     figures = {**rows, "embedded": record.embedded, "reused": record.reused}
     work.watch.count(**figures)
-    sources = tuple(_with_documents(source, record) for source in before.sources)
+    sources = tuple(
+        with_failed(_with_documents(source, record), [item for item in record.refused if item.source == source.source])
+        for source in before.sources
+    )
     return replace(before, record=record, counts=figures, sources=sources)
 
 

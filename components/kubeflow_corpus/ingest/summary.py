@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubeflow_corpus.ingest.results import SourceState, StepResult
+from kubeflow_corpus.ingest.step import FAILED_FILE
 
 # What chunkers count under these names is markup of a site generator that they could not show.
 MARKUP: Final = ("shortcode:", "directive:", "role:", "include:")
 _MARKUP_SHOWN: Final = 12
 # Figures of a source that the table shows, where it has them.
-COLUMNS: Final = ("documents", "skipped", "left out", "chunks", "added", "changed", "deleted")
+COLUMNS: Final = ("documents", "skipped", "left out", "failed", "chunks", "added", "changed", "deleted")
+
+# Documents that the one line of a failure names; the summary has all of them.
+_NAMED_IN_A_LINE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +47,31 @@ def failures(result: StepResult) -> list[Failure]:
     collection = result.collection
     found = [Failure(collection, part.source, part.step, part.error) for part in result.sources if part.failed]
     found += [Failure(collection, part.source, "", alarm) for part in result.sources for alarm in part.alarms]
+    found += [Failure(collection, part.source, "", _failed_cause(part)) for part in result.sources if _failed(part)]
     if result.failed:
         found.append(Failure(collection, "", result.step, result.error))
     return found
+
+
+def _failed(source: SourceState) -> int:
+    return source.counts.get("failed", 0)
+
+
+def _failed_cause(source: SourceState) -> str:
+    count, named = _failed(source), [document.line() for document in source.failed_documents[:_NAMED_IN_A_LINE]]
+    more = f"; and {count - len(named):,} more" if count > len(named) else ""
+    documents = "1 document" if count == 1 else f"{count:,} documents"
+    return f"{documents} failed ({'; '.join(named)}{more}). Their stored rows stay; the next run tries again"
+
+
+def failed_lines(result: StepResult) -> list[str]:
+    """Returns the documents that failed in a collection, one line each."""
+    lines = []
+    for part in result.sources:
+        lines += [f"{part.source}: failed: {document.line()}" for document in part.failed_documents]
+        if more := _failed(part) - len(part.failed_documents):
+            lines.append(f"{part.source}: failed: {more:,} more documents, see {FAILED_FILE} of the run")
+    return lines
 
 
 def table(result: StepResult) -> tuple[list[str], list[list[str]]]:
@@ -116,7 +142,9 @@ def summary_lines(result: StepResult) -> list[str]:
     header, rows = table(result)
     figures = figures_line(result) or ("nothing was done" if result.sources else "no source")
     head = f"{result.collection}: {figures}"
-    return [head, *text_table(header, rows), *reasons(result), *not_shown(result)] if rows else [head]
+    if not rows:
+        return [head]
+    return [head, *text_table(header, rows), *reasons(result), *not_shown(result), *failed_lines(result)]
 
 
 def markdown(result: StepResult) -> str:
@@ -125,7 +153,7 @@ def markdown(result: StepResult) -> str:
     lines = [f"# {result.collection}: {result.status}", "", figures_line(result), ""]
     if rows:
         lines += [_markdown_row(header), _markdown_row(["---"] * len(header)), *map(_markdown_row, rows), ""]
-    lines += [f"- {line}" for line in (*reasons(result), *not_shown(result))]
+    lines += [f"- {line}" for line in (*reasons(result), *not_shown(result), *failed_lines(result))]
     lines += [f"- **{failure.line()}**" for failure in failures(result)]
     return "\n".join(lines) + "\n"
 

@@ -13,7 +13,7 @@ and goes on. Heads and cursors never promise rows that are not there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +40,8 @@ from kubeflow_corpus.store.lease import Lease
 from kubeflow_corpus.store.ledger import READ_BACK, SERVED, TARGET, Ledger
 from kubeflow_corpus.store.manual import sync_manual_rows
 from kubeflow_corpus.store.plan import Plan
-from kubeflow_corpus.store.record import RunRecord, last_run, save_record
+from kubeflow_corpus.store.record import MOST_REFUSED_NAMED, RunRecord, last_run, save_record
+from kubeflow_corpus.store.retry import retry_properties
 from kubeflow_corpus.store.rows import KEYS_PER_FILTER, check_vectors, count_rows, in_batches, rows_by_key, scan
 from kubeflow_corpus.store.schema import VECTOR_FIELD
 from kubeflow_corpus.store.settled import clear_settled, read_recorded, settled_properties
@@ -77,6 +78,7 @@ def apply_plan(
     vectors: Sequence[Path],
     workdir: Path,
     *,
+    not_embedded: Mapping[str, str] | None = None,
     embedded: bool = False,
     counter: TokenCounter | None = None,
     dense_index: str = "FLAT",
@@ -92,6 +94,7 @@ def apply_plan(
         results: The same as for the plan.
         vectors: Parquet files of the shards that were embedded.
         workdir: Scratch space on disk: as large as the rows to write with their vectors.
+        not_embedded: Why texts of the shards have no vector, by embedding hash.
         embedded: Whether the database is a ``.db`` path, which one process has to itself.
         counter: Needed where rows written by people are embedded again.
         dense_index: ``FLAT`` or ``HNSW``, for a version that is created.
@@ -125,6 +128,7 @@ def apply_plan(
             plan.catalogue_sources,
             plan.allow_deletions,
             plan.max_deleted_share,
+            not_embedded or {},
         )
         started = RunRecord(
             run=plan.run,
@@ -258,7 +262,8 @@ def _sync(
         embedded=embedded,
         reused=reused,
         areas=found.areas,
-        skipped=skips_by_reason(found.skipped, context.results),
+        skipped=skips_by_reason(found.refused, context.results),
+        refused=found.refused[:MOST_REFUSED_NAMED],
         counts=summed_counts(context.results),
         seconds=seconds,
         bytes=dict(writer.bytes),
@@ -268,10 +273,11 @@ def _sync(
         orphans=found.orphans,
     )
     writer.lease.renew(force=True)
-    settled = {} if found.skipped else settled_properties(context.results, ledger.wanted_by_source())
+    settled = {} if found.refused else settled_properties(context.results, ledger.wanted_by_source())
     lost = {source: counts.get("deleted", 0) for source, counts in found.documents.items()}
     deletions = deletions_property(context.live, lost, context.allow_deletions)
-    save_record(client, target.name, done, {**_source_properties(context, target), **settled, **deletions})
+    properties = {**_source_properties(context, target), **retry_properties(context, target, found.refused)}
+    save_record(client, target.name, done, {**properties, **settled, **deletions})
     return done
 
 
@@ -414,6 +420,6 @@ def _source_properties(context: RunContext, target: Version) -> dict[str, str]:
                 values[schema.CURSOR_PREFIX + result.source] = result.cursor
     for source in target.prefixed(schema.HEAD_PREFIX).keys() - context.read_sources:
         if context.has_left(source) and source in context.allow_deletions:
-            for prefix in (schema.HEAD_PREFIX, schema.FETCHED_PREFIX, schema.CURSOR_PREFIX):
+            for prefix in (schema.HEAD_PREFIX, schema.FETCHED_PREFIX, schema.CURSOR_PREFIX, schema.RETRY_PREFIX):
                 values[prefix + source] = ""
     return values

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kubeflow_corpus.collections import MANUAL_SOURCE
 from kubeflow_corpus.errors import DeletionGuard
 from kubeflow_corpus.milvus import store_errors
-from kubeflow_corpus.records import Skip
+from kubeflow_corpus.records import FailedDocument
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.context import RunContext
 from kubeflow_corpus.store.deletions import recent_deletions
@@ -27,7 +27,7 @@ class Comparison:
         documents: By source, documents that are added, changed, unchanged, deleted, and ``held`` (stored) before.
         counts: ``rows_wanted``, ``rows_to_write``, ``rows_to_delete``, and distinct ``texts`` of the rows to write.
         areas: Rows that the run wants, by product area.
-        skipped: Documents that cannot be stored, with the reason.
+        refused: Documents that cannot be stored, with the reason.
         guard: One line for each source of which too many documents would be deleted.
         uncovered: Served sources that a rebuild would lose, because this run does not read all of them.
         orphans: Sources that are stored and that the catalogue no longer lists.
@@ -36,7 +36,7 @@ class Comparison:
     documents: dict[str, dict[str, int]]
     counts: dict[str, int]
     areas: dict[str, int]
-    skipped: tuple[Skip, ...]
+    refused: tuple[FailedDocument, ...]
     guard: tuple[str, ...]
     uncovered: tuple[str, ...]
     orphans: tuple[str, ...]
@@ -50,7 +50,7 @@ def compare(context: RunContext, ledger: Ledger, *, keep: bool = False) -> Compa
         ledger: Where to note it.
         keep: Whether to keep the wanted rows on disk, because most of them will be written.
     """
-    areas, skipped = _note_wanted(context, ledger, keep)
+    areas, refused = _note_wanted(context, ledger, keep)
     _note_stored(context, ledger)
     ledger.build_indexes()
     ledger.compare(TARGET)
@@ -64,7 +64,7 @@ def compare(context: RunContext, ledger: Ledger, *, keep: bool = False) -> Compa
         documents={name: {**states.get(name, {}), "held": stored.get(name, 0)} for name in names},
         counts=ledger.counts(),
         areas=dict(sorted(areas.items())),
-        skipped=tuple(skipped),
+        refused=tuple(refused),
         guard=_guard(context, stored, states),
         uncovered=_uncovered(context, stored),
         orphans=tuple(sorted(name for name in stored.keys() - {MANUAL_SOURCE} if context.has_left(name))),
@@ -90,24 +90,24 @@ def check_guard(served: str, guard: tuple[str, ...]) -> None:
         )
 
 
-def _note_wanted(context: RunContext, ledger: Ledger, keep: bool) -> tuple[Counter[str], list[Skip]]:
+def _note_wanted(context: RunContext, ledger: Ledger, keep: bool) -> tuple[Counter[str], list[FailedDocument]]:
     areas: Counter[str] = Counter()
-    skipped: list[Skip] = []
+    refused: list[FailedDocument] = []
     for result in context.results:
         if result.ok:
             ledger.note_fetched(result.source, complete=result.complete)
             ledger.note_removed(result.source, result.removed_documents)
-    for wanted in wanted_rows(context, skipped):
+            for document_id in result.failed_documents:
+                ledger.refuse_document(document_id)
+    for wanted in wanted_rows(context, refused):
         row = wanted.row
         ledger.add_wanted(row["id"], row["document_id"], row["source"], row["row_hash"], row["embedding_hash"])
         if keep:
             ledger.keep_row(row)
         areas.update(row["product_area"] or ("(none)",))
-    for skip in skipped:
-        ledger.refuse_document(skip.document_id)
-    # A document is skipped once, for the first of its rows that is refused.
-    by_document = {skip.document_id: skip for skip in reversed(skipped)}
-    return areas, list(by_document.values())[::-1]
+    for document in refused:
+        ledger.refuse_document(document.document_id)
+    return areas, refused
 
 
 def _note_stored(context: RunContext, ledger: Ledger) -> None:

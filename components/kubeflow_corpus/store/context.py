@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypedDict
 from kubeflow_corpus.collections import CollectionSpec
 from kubeflow_corpus.milvus import detect_backend
 from kubeflow_corpus.model import Recipe
-from kubeflow_corpus.records import Skip
+from kubeflow_corpus.records import FailedDocument
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.versions import Version, live_version, recipe_properties
 
@@ -43,6 +43,7 @@ class SourceResult:
         cursor: Where the next fetch begins; recorded once the rows are verified.
         chunks: The chunks, as `artifacts` writes them.
         removed_documents: Documents that are known to be deleted.
+        failed_documents: Keys of documents that could not be read or cut: what is stored of them stays.
         step: Which step failed.
         error: Why it failed.
         skipped: Documents without a chunk, counted by reason.
@@ -59,6 +60,7 @@ class SourceResult:
     cursor: str = ""
     chunks: Path | None = None
     removed_documents: tuple[str, ...] = ()
+    failed_documents: tuple[str, ...] = ()
     step: str = ""
     error: str = ""
     skipped: Mapping[str, int] = field(default_factory=dict)
@@ -121,6 +123,8 @@ class RunContext:
         catalogue_sources: Every source of the collection in the catalogue; None where the run covers only some.
         allow_deletions: Sources of which any number of documents may be deleted.
         max_deleted_share: Where the guard stops the run.
+        not_embedded: Why texts have no vector although they were to be embedded, by embedding hash: documents with
+            such a text are refused.
     """
 
     client: MilvusClient
@@ -133,6 +137,7 @@ class RunContext:
     catalogue_sources: Collection[str] | None = None
     allow_deletions: Collection[str] = ()
     max_deleted_share: float = MAX_DELETED_SHARE
+    not_embedded: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rebuilds(self) -> bool:
@@ -221,9 +226,9 @@ def failed_sources(results: Iterable[SourceResult]) -> tuple[FailedSource, ...]:
     )
 
 
-def skips_by_reason(skipped: Iterable[Skip], results: Iterable[SourceResult]) -> dict[str, int]:
+def skips_by_reason(refused: Iterable[FailedDocument], results: Iterable[SourceResult]) -> dict[str, int]:
     """Returns how many documents give no row, by reason, over all steps."""
-    total: Counter[str] = Counter(skip.reason for skip in skipped)
+    total: Counter[str] = Counter(document.reason for document in refused)
     for result in results:
         total.update(result.skipped)
     return dict(sorted(total.items()))

@@ -179,9 +179,8 @@ class Ledger:
             yield dict(zip(self._names, values, strict=True))
 
     def refuse_document(self, document_id: str) -> None:
-        """Leaves a document as it is stored: one of its new rows cannot be stored."""
+        """Leaves a document as it is stored: it could not be read, or one of its new rows cannot be stored."""
         self._db.execute("INSERT OR IGNORE INTO refused VALUES (?)", (document_id,))
-        self._db.execute("DELETE FROM wanted WHERE document_id = ?", (document_id,))
 
     def note_removed(self, source: str, document_ids: Iterable[str]) -> None:
         """Notes documents of a source that are known to be deleted."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from kubeflow_corpus.records import FailedDocument
 from kubeflow_corpus.store import schema
 from kubeflow_corpus.store.context import FailedSource, Mode
 from kubeflow_corpus.store.versions import properties_of, set_properties
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
+
+# A record is a property, which has a limit; how many there were is in `RunRecord.skipped`.
+MOST_REFUSED_NAMED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class RunRecord:
         reused: Texts whose vector was taken from stored rows.
         areas: Rows that this run wants, by product area.
         skipped: Documents that give no row, by reason.
+        refused: Documents that could not be stored, the first hundred: what was stored of them stays.
         counts: Further counts of the earlier steps, such as ``truncated``.
         seconds: Wall time of each phase.
         bytes: Bytes of text and vectors written.
@@ -60,6 +65,7 @@ class RunRecord:
     reused: int = 0
     areas: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
+    refused: tuple[FailedDocument, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     bytes: dict[str, int] = field(default_factory=dict)
@@ -85,7 +91,8 @@ class RunRecord:
     def from_dict(cls, data: dict[str, Any]) -> RunRecord:
         """Reads what `to_dict` wrote."""
         names = ("reasons", "failed", "uncovered", "unfinished", "orphans")
-        return cls(**{**data, **{name: tuple(data.get(name, ())) for name in names}})
+        refused = tuple(FailedDocument(**document) for document in data.get("refused", ()))
+        return cls(**{**data, **{name: tuple(data.get(name, ())) for name in names}, "refused": refused})
 
 
 def last_run(client: MilvusClient, name: str) -> RunRecord | None:

@@ -57,6 +57,8 @@ HEAD_PREFIX: Final = "head:"
 FETCHED_PREFIX: Final = "fetched:"
 CURSOR_PREFIX: Final = "cursor:"
 # What the rows of a source are made of, and how many they are: see `store.settled`.
+# Documents at which the last run failed, JSON, by source.
+RETRY_PREFIX: Final = "retry:"
 SETTLED_PREFIX: Final = "settled:"
 
 

@@ -139,6 +139,13 @@ class CodeContext:
             for name, version, fields in _definitions(document.text):
                 self.copies.setdefault((document.repo, name, version), []).append(CrdCopy(document.path, fields))
 
+    def merge(self, go: Mapping[str, GoTypes], copies: Mapping[tuple[str, str, str], list[CrdCopy]]) -> None:
+        """Adds what another context knows, as if its files had been added here."""
+        for repo, types in go.items():
+            self.go.setdefault(repo, GoTypes()).merge(types)
+        for key, found in copies.items():
+            self.copies.setdefault(key, []).extend(found)
+
     def places(self, document: Document, name: str, version: str) -> list[str]:
         """Returns the paths of a version of a CRD in the repository of a document, the best first."""
         copies = self.copies.get((document.repo, name, version), [])
@@ -148,6 +155,10 @@ class CodeContext:
         """Returns whether another repository of the collection owns a CRD."""
         owner = owner_of(name, self.vocabulary)
         return owner != document.repo and owner in self.repos
+
+
+# What `CodeContext.merge` takes: what one file says, without what is the same for all files.
+CodeParts = tuple[dict[str, GoTypes], dict[tuple[str, str, str], list[CrdCopy]]]
 
 
 def collect_context(

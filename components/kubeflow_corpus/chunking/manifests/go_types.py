@@ -8,10 +8,10 @@ manifests.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kubeflow_corpus.chunking.code import exclusions as generated
 from kubeflow_corpus.chunking.code import grammars
@@ -21,6 +21,9 @@ from kubeflow_corpus.terms import identifier_parts
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _MAX_BYTES: Final = 1_000_000
 _TAG: Final = re.compile(r'json:"([^",]*)((?:,[^"]*)?)"')
@@ -136,6 +139,21 @@ class GoTypes:
         if "." in path and len(known) < _MOST_OF_A_NAME:
             known.append((path, constant))
 
+    def merge(self, other: GoTypes) -> None:
+        """Adds the types of further files; of two of one name the first stays, as where files are added one by one."""
+        _add_new(self.structs, other.structs)
+        _add_new(self.aliases, other.aliases)
+        _add_new(self.constants, other.constants)
+        for key, values in other.values.items():
+            self.values.setdefault(key, []).extend(values)
+        for words_of_name, constants in other.defaults.items():
+            self.defaults.setdefault(words_of_name, []).extend(constants)
+        for name, documented in other.documented.items():
+            known = self.documented.setdefault(name, [])
+            known.extend(documented[: max(0, _MOST_OF_A_NAME - len(known))])
+        for name, folders in other.folders.items():
+            self.folders.setdefault(name, set()).update(folders)
+
     def root(self, kind: str, version: str) -> GoStruct | None:
         """Returns the struct of a Kubernetes kind in a folder that is named like the API version."""
         found = [
@@ -202,6 +220,11 @@ class GoTypes:
         imported = dict(owner.imports).get(package, package)
         fitting = [folder for folder in sorted(self.folders.get(local, ())) if imported.endswith("/" + folder)]
         return (fitting[0] if fitting else imported), local
+
+
+def _add_new(known: dict[K, V], others: Mapping[K, V]) -> None:
+    for key, value in others.items():
+        known.setdefault(key, value)
 
 
 def words(name: str) -> frozenset[str]:

@@ -47,6 +47,7 @@ _MESSAGE_LENGTH: Final = 200
 _NOT_JSON: Final = {"data", "url"}
 # The root that a listing was redirected to: a renamed repository has a number instead of its name.
 _LISTING: Final = re.compile(r"(/repos/[^/?]+/[^/?]+|/repositories/\d+)/issues")
+_OF_ONE_ISSUE: Final = re.compile(r"/issues/\d+/")
 _LINK: Final = re.compile(r'<([^<>]{1,2000})>;\s?rel="(\w{1,20})"')
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class GithubApi:
             parameters: The query.
 
         Raises:
+            Moved: It is a listing of one issue, which was transferred to another repository.
             SourceError: The page cannot be had; its class says why.
         """
         return self._listing(self._root + path, dict(parameters or {}))
@@ -200,6 +202,9 @@ class GithubApi:
             try:
                 return self._get(path, parameters, list)
             except Moved as moved:
+                if _OF_ONE_ISSUE.search(path):
+                    # An issue that was transferred: the repository is where it was.
+                    raise
                 target = self._relative(moved.location)
                 match = _LISTING.match(target)
                 if match is None:
@@ -243,7 +248,7 @@ class GithubApi:
         except GithubException as error:
             self._note(error.headers or {})
             self._raise(error.status, error.headers or {}, error.data, path)
-        except (requests.RequestException, ValueError, OSError) as error:
+        except (requests.RequestException, ValueError, OSError, RecursionError) as error:
             raise _Broken(f"the answer ended early ({type(error).__name__})") from None
         self._note(headers)
         if not isinstance(data, kind) or (isinstance(data, dict) and data.keys() == _NOT_JSON):

@@ -26,8 +26,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from kubeflow_corpus.errors import RepositoryNotFound, SourceError, SourceUnreachable
-from kubeflow_corpus.records import Document, Skip
+from kubeflow_corpus.errors import (
+    RepositoryNotFound,
+    SourceError,
+    SourceRateLimited,
+    SourceRefused,
+    SourceUnauthenticated,
+    SourceUnreachable,
+)
+from kubeflow_corpus.records import Document, FailedDocument, Skip
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.sources.catalogue import Source
 from kubeflow_corpus.sources.github.api import (
@@ -56,6 +63,8 @@ FEW_CALLS: Final = 3
 CONFIRM_AT_MOST: Final = 20
 # A listing that lost comments (they were edited while it was read) is mended issue by issue, up to this many.
 MEND_AT_MOST: Final = 25
+# With more threads that cannot be read, it is not the threads: the run stops.
+FAILED_AT_MOST: Final = 50
 MAX_SEEN: Final = 2000
 
 # GitHub's own limits are 65,536 characters and 2,500 comments; another host's may be none.
@@ -116,7 +125,7 @@ def fetch_threads(
     sleep: Sleep = time.sleep,
     progress: Announce = print,
     max_wait: float = MAX_WAIT_SECONDS,
-) -> Iterator[Document | Skip | Fetched]:
+) -> Iterator[Document | Skip | FailedDocument | Fetched]:
     """Reads the threads that changed since the cursor.
 
     Args:
@@ -130,8 +139,9 @@ def fetch_threads(
         max_wait: Seconds that the run may wait for rate limits in all, before it stops.
 
     Yields:
-        The document of each thread, oldest change first; a `Skip` for each record that cannot be read; at the end,
-        always, one `Fetched`. A `SourceError` is not raised: it is in `Fetched.error`.
+        The document of each thread, oldest change first; a `Skip` for each record without a number; a
+        `FailedDocument` for each thread that cannot be read; at the end, always, one `Fetched`. A `SourceError` is
+        not raised: it is in `Fetched.error`.
     """
     api = GithubApi(settings, source.repo, source.name, now=now, sleep=sleep, announce=progress, max_wait=max_wait)
     with closing(api):
@@ -148,7 +158,7 @@ def fetch_named_threads(
     sleep: Sleep = time.sleep,
     progress: Announce = print,
     max_wait: float = MAX_WAIT_SECONDS,
-) -> Iterator[Document | Skip | Fetched]:
+) -> Iterator[Document | Skip | FailedDocument | Fetched]:
     """Reads some threads, whether or not they changed: one call for each, and one for each 100 of its comments.
 
     Args:
@@ -239,12 +249,13 @@ class _Run:
         self.pull_requests = 0
         self.removed: dict[int, str] = {}
         self.mended = 0
+        self.failed: set[int] = set()
         self.complete = False
         self.drift = cursor.drift
         self.full_at = cursor.full_at
         self.comments_position = cursor.comments_position
 
-    def run(self) -> Iterator[Document | Skip | Fetched]:
+    def run(self) -> Iterator[Document | Skip | FailedDocument | Fetched]:
         error: SourceError | None = None
         try:
             yield from self._changed()
@@ -256,7 +267,7 @@ class _Run:
             error = stopped
         yield self._fetched(error)
 
-    def named(self, numbers: list[int]) -> Iterator[Document | Skip | Fetched]:
+    def named(self, numbers: list[int]) -> Iterator[Document | FailedDocument | Fetched]:
         error: SourceError | None = None
         # One that is gone has to go whether or not a run before passed it on.
         self.known.update(numbers)
@@ -271,7 +282,7 @@ class _Run:
 
     # Changed issues, in blocks that leave calls for their comments.
 
-    def _changed(self) -> Iterator[Document | Skip]:
+    def _changed(self) -> Iterator[Document | Skip | FailedDocument]:
         pages = self._by_time("/issues", {"state": "all"}, self._since(self.position), "number")
         exhausted = False
         while not exhausted:
@@ -279,14 +290,19 @@ class _Run:
                 exhausted = yield from self._list_block(pages, spool)
                 yield from self._pass_on(spool)
 
-    def _list_block(self, pages: Iterator[list[dict[str, Any]]], spool: _Spool) -> Generator[Skip, None, bool]:
+    def _list_block(
+        self, pages: Iterator[list[dict[str, Any]]], spool: _Spool
+    ) -> Generator[Skip | FailedDocument, None, bool]:
         left_for_pages: float = 1
         while left_for_pages > 0:
             page = next(pages, None)
             if page is None:
                 return True
             for record in page:
-                skip = self._take(record, spool)
+                try:
+                    skip: Skip | FailedDocument | None = self._take(record, spool)
+                except Exception as error:
+                    skip = self._damaged(record, error)
                 if skip is not None:
                     yield skip
             left = self.api.calls.left
@@ -308,6 +324,15 @@ class _Run:
             spool.add_issue(number, updated_at, issue, record.get("comments"))
         return None
 
+    def _damaged(self, record: Any, error: Exception) -> Skip | FailedDocument:
+        """Records that nothing can be made of what the listing says of an issue."""
+        number, said = record.get("number") if isinstance(record, dict) else None, f"{type(error).__name__}: {error}"
+        if not isinstance(number, int):
+            return Skip(f"{self.source.name}:?", f"issues/{self.source.repo}/?", "malformed", said)
+        if self.listed is not None:
+            self.listed.add(number)
+        return self._note_failed(number, "defect", said)
+
     def _take_pull_request(self, record: Mapping[str, Any], number: int) -> None:
         self.pull_requests += 1
         closes = _closes(record, self.source.repo)
@@ -325,7 +350,7 @@ class _Run:
         for issue in issues:
             self.closers.setdefault(issue, set()).add(pull_request)
 
-    def _pass_on(self, spool: _Spool) -> Iterator[Document]:
+    def _pass_on(self, spool: _Spool) -> Iterator[Document | FailedDocument]:
         one_by_one = self._read_comments(spool)
         stopped: SourceError | None = one_by_one if isinstance(one_by_one, SourceError) else None
         for number, updated_at, issue, wanted in spool.in_order():
@@ -334,12 +359,16 @@ class _Run:
                 if held < wanted:
                     if stopped is not None:
                         break
-                    self._read_one(number, spool, mend=one_by_one is False)
-                yield self._document(issue, spool)
-                self.seen[number] = updated_at
+                    document = self._read_alone(number, issue, spool, mend=one_by_one is False)
+                else:
+                    document = self._document(issue, spool)
+                if document is not None:
+                    yield document
+                if isinstance(document, Document):
+                    self.seen[number] = updated_at
             # Only now: a run that is stopped in between reads this thread again.
             self.position = max(self.position, updated_at)
-            if self.listed is not None and wanted != NO_ISSUE:
+            if self.listed is not None and wanted != NO_ISSUE and number not in self.removed:
                 self.listed.add(number)
         if stopped is not None:
             raise stopped
@@ -377,6 +406,43 @@ class _Run:
                 spool.add_comment(comment)
                 self._note_comment(comment)
 
+    def _read_alone(
+        self, number: int, issue: dict[str, Any], spool: _Spool, *, mend: bool = False
+    ) -> Document | FailedDocument | None:
+        """Reads the comments of one issue; returns its document, or why there is none, or None where it is gone."""
+        try:
+            self._read_one(number, spool, mend=mend)
+        except (SourceError, Moved) as error:
+            return self._not_read(number, error)
+        return self._document(issue, spool)
+
+    def _not_read(self, number: int, error: SourceError | Moved) -> FailedDocument | None:
+        """Finds out what is wrong with one thread; what concerns all of them is raised."""
+        if isinstance(error, SourceRateLimited | SourceUnauthenticated | SourceRefused):
+            raise error
+        # A repository that does not answer either is to blame for all of its threads.
+        self.api.page("/issues", {"state": "all", "per_page": 1})
+        try:
+            record = self._fetch_issue(number)
+        except SourceError as failure:
+            record, error = {}, failure
+        if isinstance(record, str):
+            self._remove(number, record)
+            return None
+        return self._note_failed(number, "not read", str(error))
+
+    def _note_failed(self, number: int, reason: str, detail: str) -> FailedDocument:
+        """Records a thread that could not be read; the next run reads it whether or not it changed."""
+        self.failed.add(number)
+        if len(self.failed) > FAILED_AT_MOST:
+            raise SourceUnreachable(
+                f"{len(self.failed)} threads of {self.source.repo} cannot be read, the last one: {detail}",
+                remedy="Run again later; what was read so far is kept",
+                source=self.source.name,
+            )
+        key, path = f"{self.source.name}:{number}", f"issues/{self.source.repo}/{number}"
+        return FailedDocument(key, path, reason, " ".join(detail.split()))
+
     def _read_one(self, number: int, spool: _Spool, *, mend: bool = False) -> None:
         if mend:
             self.mended += 1
@@ -409,14 +475,14 @@ class _Run:
 
     # Issues that changed without saying so: an edited comment, a pull request that closes them.
 
-    def _fetch_touched(self) -> Iterator[Document]:
+    def _fetch_touched(self) -> Iterator[Document | FailedDocument]:
         if self.comments_position:
             for page in self._by_time("/issues/comments", {}, self._since(self.comments_position), "id"):
                 for record in page:
                     self._touch(record)
         self.comments_position = _iso(self._started())
         # What was passed on in this run already stays for the next one: a run has one document for a thread.
-        for number in sorted(self.pending - self.passed_on):
+        for number in sorted(self.pending - self.passed_on - self.failed):
             document = self._fetch_again(number)
             if document is not None:
                 yield document
@@ -431,8 +497,11 @@ class _Run:
             self.pending.add(comment["number"])
         self._note_comment(comment)
 
-    def _fetch_again(self, number: int) -> Document | None:
-        record = self._fetch_issue(number)
+    def _fetch_again(self, number: int) -> Document | FailedDocument | None:
+        try:
+            record = self._fetch_issue(number)
+        except SourceError as error:
+            return self._not_read(number, error)
         if isinstance(record, str):
             if number in self.known:
                 self._remove(number, record)
@@ -441,9 +510,9 @@ class _Run:
         if issue is None or "pull_request" in record:
             return None
         with _Spool() as spool:
-            if record.get("comments") != 0:
-                self._read_one(number, spool)
-            return self._document(issue, spool)
+            if record.get("comments") == 0:
+                return self._document(issue, spool)
+            return self._read_alone(number, issue, spool)
 
     def _fetch_issue(self, number: int) -> dict[str, Any] | str:
         """Returns the record of an issue, or why it is gone."""
@@ -464,7 +533,7 @@ class _Run:
         # As many as were listed: a lower count means that one was deleted after the listing passed it.
         self.drift = 0
 
-    def _fetch_missing(self) -> Iterator[Document]:
+    def _fetch_missing(self) -> Iterator[Document | FailedDocument]:
         counted = self.api.count_issues()
         if counted is None:
             return
@@ -575,7 +644,7 @@ class _Run:
             known=frozenset(self.known),
             listed=None if self.listed is None else frozenset(self.listed & self.known),
             full_at=self.full_at,
-            pending=tuple(sorted(self.pending)),
+            pending=tuple(sorted(self.pending | self.failed)),
             closing=self.closing,
             drift=self.drift,
         )
@@ -702,7 +771,8 @@ def _issue_record(record: Any) -> dict[str, Any] | None:
     if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= MAX_NUMBER or not updated_at:
         return None
     labels = record.get("labels")
-    names = [label.get("name") if isinstance(label, dict) else label for label in labels or [] if label]
+    listed = labels if isinstance(labels, list) else []
+    names = [label.get("name") if isinstance(label, dict) else label for label in listed if label]
     return {
         "number": number,
         "title": _text(record.get("title"), MAX_COMMENT_LENGTH),
@@ -791,9 +861,9 @@ def _time(value: Any) -> str:
         return value
     try:
         parsed = datetime.fromisoformat(value)
-    except ValueError:
+        return _iso(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
         return ""
-    return _iso(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
 
 
 def _iso(moment: datetime) -> str:
