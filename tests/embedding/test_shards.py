@@ -140,7 +140,7 @@ def test_texts_that_the_service_fails_are_named_and_cost_no_other(
 
 
 @pytest.mark.parametrize("status", [500, 502, 504])
-def test_a_text_that_ends_each_request_differs_from_a_service_that_is_down(
+def test_a_text_that_ends_each_request_is_not_taken_for_a_service_that_is_down(
     tmp_path: Path, server: TeiServer, client: TeiClient, status: int
 ) -> None:
     server.poison, server.poison_error = "POISON", (status, "the backend ended", "Backend")

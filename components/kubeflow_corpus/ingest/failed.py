@@ -12,7 +12,7 @@ from kubeflow_corpus.ingest.results import SourceState
 from kubeflow_corpus.ingest.step import FAILED_FILE
 from kubeflow_corpus.records import FailedDocument
 
-# Failed documents that a result names for one source: a defect that concerns every document must not fill each step's result.
+# Failed documents that a result names for one source: a defect that concerns every document must not fill each result.
 MOST_NAMED: Final = 100
 
 
