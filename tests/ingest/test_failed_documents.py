@@ -161,8 +161,9 @@ def test_each_document_that_fails_costs_itself_only(place: Place, seed: int) -> 
     assert not place.run().sources[0].failed_documents
     clean = place.rows()
     assert {row for row in faulty if key(row) not in names} == {row for row in clean if key(row) not in names}
-    place.patch.setenv("MILVUS_URI", str(place.folder / "clean.db"))
-    assert place.run().ok
+    with pytest.MonkeyPatch.context() as elsewhere:
+        elsewhere.setenv("MILVUS_URI", str(place.folder / "clean.db"))
+        assert place.run().ok
     assert clean == stored(place.folder / "clean.db", "kubeflow_docs")
 
 
@@ -245,8 +246,9 @@ def test_threads_that_cannot_be_read_cost_themselves_and_are_read_by_the_next_ru
         github.tick(hours=1)
         assert not go("run").sources[0].failed_documents
         rows = stored(tmp_path / "corpus.db", "issues_rag")
-        monkeypatch.setenv("MILVUS_URI", str(tmp_path / "clean.db"))
-        assert go("clean").ok
+        with pytest.MonkeyPatch.context() as elsewhere:
+            elsewhere.setenv("MILVUS_URI", str(tmp_path / "clean.db"))
+            assert go("clean").ok
         assert rows == stored(tmp_path / "clean.db", "issues_rag")
 
 
