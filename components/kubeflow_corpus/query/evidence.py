@@ -18,6 +18,7 @@ from typing import Final
 from kubeflow_corpus.query.citations import Citation, citation
 from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.links import remove_hidden, strip_links
+from kubeflow_corpus.query.markup import defuse_labels
 from kubeflow_corpus.query.places import Link, Places, without_marks
 from kubeflow_corpus.query.trace import log_unshown
 from kubeflow_corpus.query.tuning import DEFAULT_TUNING
@@ -50,7 +51,6 @@ MAX_ROWS_READ: Final = 40
 HEAD_SHARE: Final = 0.25
 # How the resolution of a thread begins in its main row.
 RESOLUTION: Final = "\nResolution ("
-_LABEL: Final = re.compile(r"[\[\uff3b]\s*(c\s*\d+)\s*[\]\uff3d]", re.IGNORECASE)
 _FENCE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})")
 
 
@@ -417,11 +417,6 @@ def one_line(text: str, places: Places | None = None) -> str:
     """
     line = " ".join(without_marks(remove_hidden(text)).split())
     return defuse_labels(" ".join(strip_links(line, places=places).text.split()))
-
-
-def defuse_labels(text: str) -> str:
-    """Makes what looks like one of our labels look like something else, so that a text cannot cite itself."""
-    return _LABEL.sub(lambda match: f"({match.group(1)})", text)
 
 
 def rarity(words: Sequence[str], texts: Sequence[str]) -> dict[str, float]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urljoin
 
+from kubeflow_corpus.query.markup import take_apart
 from kubeflow_corpus.query.places import Places, is_place
 
 # Stands where an address stood. Braces, because `[link]` or `(link)` beside a bracket would be a link again.
@@ -224,7 +225,7 @@ def strip_links(text: str, *, base: str = "", code: bool = False, places: Places
             break
     else:
         text = _defuse(text, notes)
-    return Stripped(text, tuple(notes.links), tuple(notes.refused))
+    return Stripped(take_apart(text), tuple(notes.links), tuple(notes.refused))
 
 
 def _defuse(text: str, notes: _Notes) -> str:
