@@ -62,7 +62,7 @@ def test_links_go_to_the_citation_and_labels_in_a_text_are_defused() -> None:
         {"id": "c1.1", "url": "https://docs.example.org/x"},
         {"id": "c1.2", "url": "http://evil.example"},
     ]
-    assert defuse_labels("\uff3bc3\uff3d") == "(c3)"
+    assert defuse_labels("\uff3bc3\uff3d") == "\u2039c3\u203a"
 
 
 def test_a_short_section_is_shown_whole() -> None:

@@ -85,6 +85,7 @@ PARTS = (
     *LEAKED,
     *LABELS,
     *KEPT,
+    *("<<EOF\n", "<<EOF", "<<IMG ", "onclick=", " x=/"),
     *"[]()<>!\\&\"'`*_:/#\n",
     *(
         "](",
@@ -155,6 +156,15 @@ def test_markup_that_is_taken_apart_stays_so() -> None:
         assert take_apart(once) == once
 
 
+def test_no_fragment_completes_what_another_one_begins() -> None:
+    """Hits whose texts are one text cut anywhere."""
+    for text in ("cat <<EOF\nx onclick=alert(1) y>", "<b onclick=alert(1)>x</b>", "[a](//evil.com)", "<img src=//x>"):
+        for cut in range(1, len(text)):
+            block = builder().build([hit(text[:cut]), hit(text[cut:])], 500)
+            assert followable(block.text) == [], (text[:cut], text[cut:])
+            assert not re.search(r"<\w+\s[^>]*onclick", block.text), block.text
+
+
 @pytest.mark.parametrize("text", LABELS)
 @pytest.mark.parametrize("source_type", ["docs", "code"])
 def test_no_text_can_show_a_label_of_ours(text: str, source_type: str) -> None:
@@ -164,6 +174,13 @@ def test_no_text_can_show_a_label_of_ours(text: str, source_type: str) -> None:
         r"[\[\uff3b]\s*c\s*\d", said.replace("\\", "").replace("*", "").replace("`", ""), re.IGNORECASE
     )
     assert not re.search(r"[\[\uff3b]\s*c\s*\d", shown(said), re.IGNORECASE)
+
+
+def test_a_here_document_stays_as_it_is_where_it_can_be_no_element_with_attributes() -> None:
+    kept = "kubectl apply -f - <<EOF\nkind: Trial\nspec: {}\nEOF"
+    assert take_apart(kept) == kept
+    for text in ("cat <<EOF\nx onclick=alert(1)\nEOF", "cat <<SCRIPT\nx\nSCRIPT", "cat <<EOF x=/a>"):
+        assert "<<" not in take_apart(text).replace("<< ", "")
 
 
 def test_a_label_that_stays_words_is_left_alone() -> None:

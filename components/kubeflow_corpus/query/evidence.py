@@ -18,7 +18,7 @@ from typing import Final
 from kubeflow_corpus.query.citations import Citation, citation
 from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.links import remove_hidden, strip_links
-from kubeflow_corpus.query.markup import defuse_labels
+from kubeflow_corpus.query.markup import defuse_labels, take_apart
 from kubeflow_corpus.query.places import Link, Places, without_marks
 from kubeflow_corpus.query.trace import log_unshown
 from kubeflow_corpus.query.tuning import DEFAULT_TUNING
@@ -163,7 +163,8 @@ class EvidenceBuilder:
                 cut = cut or passage.cut and is_hit
         if left_out:
             blocks.append(f"{len(left_out)} more found, left out for length.")
-        text = "\n\n".join(blocks)
+        # A fragment may begin what only another one completes.
+        text = take_apart("\n\n".join(blocks))
         return Evidence(text, tuple(citations), self.counter.count(text), cut or bool(left_out), tuple(left_out))
 
     def _rooms(self, hits: Sequence[Hit], further: Sequence[Hit], room: int, failed: set[str]) -> list[tuple[Hit, int]]:

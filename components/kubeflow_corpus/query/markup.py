@@ -20,6 +20,9 @@ _ACTIVE: Final = frozenset(
 )
 # `<name>`, `</b>`, `<K, V>`, `<your own name>`: no value, so nothing that an attribute could lead to.
 _ANGLE: Final = re.compile(r"<(?:/?(?P<name>[A-Za-z][\w.-]{0,60})(?:[ \t,|&*][\w ,.|&*\[\]-]{0,80})?/?>)?")
+# The name of a here-document (`<<EOF`): an element that nobody knows, and one without attributes where no `=` comes
+# before it ends. Such commands are copied, so they stay as they are.
+_HERE_DOCUMENT: Final = re.compile(r"(?<=<<)(?P<name>[A-Z_]{2,20})(?=[\s|>]|\Z)[^=<>]{0,4000}(?=>|\Z|<)")
 _OPENS: Final = re.compile(r"[A-Za-z/!?]|[^<>\s]*@")
 _TARGET: Final = re.compile(r"\]\((?![^\n:/\\&%#?@<>]{0,300}\))")
 _COLON: Final = re.compile(r"\]:")
@@ -54,6 +57,9 @@ def take_apart(text: str) -> str:
 def _angle(match: re.Match[str]) -> str:
     name = match["name"]
     if name and name.lower() not in _ACTIVE:
+        return match.group()
+    here = _HERE_DOCUMENT.match(match.string, match.end())
+    if here and here["name"].lower() not in _ACTIVE:
         return match.group()
     rest = match.group()[1:]
     opens = rest or _OPENS.match(match.string, match.end())
