@@ -176,3 +176,30 @@ def test_every_real_manifest_is_indexed_or_skipped_with_a_reason() -> None:
             "widgets:config/crd/full/serving.kserve.io_inferenceservices.yaml#serving.kserve.io/InferenceService/v1beta1",
         )
     }
+
+
+def config_map(name: str) -> str:
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  k: v\n"
+
+
+@pytest.mark.parametrize("end", ["...", "...\n", "... # the end\n", "...\n\n"])
+def test_the_end_marker_of_a_document_is_no_row(end: str) -> None:
+    plain, marked = cut(document("a.yaml", config_map("b"))), cut(document("a.yaml", config_map("b") + end))
+    assert [row.content_text for row in marked.chunks] == [row.content_text for row in plain.chunks]
+    assert "yaml_error" not in marked.counts
+
+
+@pytest.mark.parametrize("between", ["...\n---\n", "...\n", "...\n# words\n---\n"])
+def test_objects_behind_an_end_marker_are_read(between: str) -> None:
+    chunked = cut(document("a.yaml", config_map("b") + between + config_map("c")))
+    assert {row.fields["resource_name"] for row in chunked.chunks} == {"b", "c"}
+    assert "yaml_error" not in chunked.counts
+    assert not [row for row in chunked.chunks if "..." in row.content_text]
+
+
+@pytest.mark.parametrize("value", ["[{name: server, image: acme/quota:3.2}]", "{a: b:c, d: e}", "[a:b, {c: d:8080/x}]"])
+def test_valid_yaml_that_the_parser_in_c_refuses_is_read(value: str) -> None:
+    pod = f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: real\nspec:\n  containers: {value}\n"
+    chunked = cut(document("a.yaml", pod))
+    assert "yaml_error" not in chunked.counts
+    assert {(row.fields["kind"], row.fields["resource_name"]) for row in chunked.chunks} == {("Pod", "real")}

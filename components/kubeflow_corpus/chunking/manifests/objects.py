@@ -32,6 +32,7 @@ _API_VERSION: Final = re.compile(r"^apiVersion: [\"']?([\w./-]+)", re.MULTILINE)
 _KUSTOMIZATIONS: Final = frozenset({"kustomization.yaml", "kustomization.yml"})
 # Objects whose data keys are files or settings of their own: one view a key.
 _KEYED: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("stringData", "data")}
+_END_MARKER: Final = re.compile(r"\A\.\.\.(?=[ \t\n]|\Z)")
 # Blocks inside blocks that are looked into; a deeper one is cut at blank lines.
 _MAX_DEPTH: Final = 40
 
@@ -90,6 +91,10 @@ class _Objects:
 
     def add(self, start: int, end: int) -> None:
         """Adds the objects between two lines."""
+        if _END_MARKER.match(self._source.lines[start]):
+            # It ends the document before, and is not a value of this one.
+            self._rows.remove("blank", start, start + 1)
+            start += 1
         text = "\n".join(self._source.lines[start:end])
         if not _content(text):
             self._rows.remove("blank", start, end)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from ruamel.yaml.cyaml import CBaseLoader
 from ruamel.yaml.error import YAMLError
@@ -22,10 +22,13 @@ from ruamel.yaml.events import (
     SequenceEndEvent,
     SequenceStartEvent,
 )
+from ruamel.yaml.loader import BaseLoader
 
 # Real manifests reach 60 (a PodSpec inside a JobSet inside a CRD); a deeper document is an attack or a mistake.
 MAX_DEPTH: Final = 200
 MAX_NODES: Final = 400_000
+# The parser in Python takes some forty times as long as the one in C.
+MAX_PURE_CHARS: Final = 100_000
 _MARKER: Final = re.compile(r"(---|\.\.\.)(\s|$)")
 _SHOWN: Final = 200
 
@@ -95,21 +98,26 @@ def read_tree(text: str) -> YamlNode | None:
         YamlRejected: The text is not YAML, or too deep or too large.
     """
     try:
-        return _compose(text)
+        try:
+            # The parser itself: ruamel.yaml's front end looks for plug-ins and builds a class for each document.
+            return _compose(CBaseLoader(text))
+        except YAMLError:
+            # Valid YAML that the parser in C refuses, such as a colon inside a word of a flow mapping (`{a: b:3.2}`).
+            if len(text) > MAX_PURE_CHARS:
+                raise
+            return _compose(BaseLoader(text))
     except YAMLError as error:
         raise YamlRejected(str(error).partition("\n")[0]) from error
     except (ValueError, RecursionError) as error:
         raise YamlRejected(type(error).__name__) from error
 
 
-def _compose(text: str) -> YamlNode | None:
+def _compose(parser: Any) -> YamlNode | None:
     root: YamlNode | None = None
     stack: list[YamlNode] = []
     keys: list[tuple[str, int] | None] = []
     anchors: dict[str, YamlNode] = {}
     count = 0
-    # The parser itself: ruamel.yaml's front end looks for plug-ins and builds a class for each document.
-    parser = CBaseLoader(text)
     while parser.check_event():
         event = parser.get_event()
         kind = type(event)
