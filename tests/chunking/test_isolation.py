@@ -82,7 +82,7 @@ class NeverReady(Task):
         raise RuntimeError("a package is missing")
 
 
-def test_processes_that_do_not_start_are_no_fault_of_documents() -> None:
+def test_processes_that_do_not_start_are_not_blamed_on_documents() -> None:
     with pytest.raises(ChildProcessError, match="did not start"):
         list(run_isolated(NeverReady(), documents("a"), 1, LIMITS))
 

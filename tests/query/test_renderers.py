@@ -176,7 +176,7 @@ def test_no_text_can_show_a_label_of_ours(text: str, source_type: str) -> None:
     assert not re.search(r"[\[\uff3b]\s*c\s*\d", shown(said), re.IGNORECASE)
 
 
-def test_a_here_document_stays_as_it_is_where_it_can_be_no_element_with_attributes() -> None:
+def test_a_here_document_stays_as_it_is_where_it_cannot_get_attributes() -> None:
     kept = "kubectl apply -f - <<EOF\nkind: Trial\nspec: {}\nEOF"
     assert take_apart(kept) == kept
     for text in ("cat <<EOF\nx onclick=alert(1)\nEOF", "cat <<SCRIPT\nx\nSCRIPT", "cat <<EOF x=/a>"):

@@ -183,7 +183,7 @@ def config_map(name: str) -> str:
 
 
 @pytest.mark.parametrize("end", ["...", "...\n", "... # the end\n", "...\n\n"])
-def test_the_end_marker_of_a_document_is_no_row(end: str) -> None:
+def test_the_end_marker_of_a_document_makes_no_row(end: str) -> None:
     plain, marked = cut(document("a.yaml", config_map("b"))), cut(document("a.yaml", config_map("b") + end))
     assert [row.content_text for row in marked.chunks] == [row.content_text for row in plain.chunks]
     assert "yaml_error" not in marked.counts
