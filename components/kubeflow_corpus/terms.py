@@ -12,7 +12,7 @@ RELEASE_NUMBER: Final = r"\d+(?:\.\d+)+"
 # The same amid other words, where a longer run of digits and dots is an address, a date or an amount.
 _NUMBER_IN_TEXT: Final = r"\d{1,4}(?:\.\d{1,4}){1,3}"
 # What makes it a pre-release: ``-rc.1``, ``beta2``.
-PRE_RELEASE: Final = r"-?(?:rc|alpha|beta)(?:[.-]?\d+)*"
+PRE_RELEASE: Final = r"-?(?:rc|alpha|beta)(?:[.-]?\d++)*+"
 # As catalogues and packages write it, which is laxer: ``2.0.dev1``.
 _RELEASE: Final = re.compile(rf"v?({RELEASE_NUMBER})((?:-|\.)?(?:rc|alpha|beta|dev)[.\d-]*)?", re.IGNORECASE)
 _API_MAJOR: Final = re.compile(r"v\d+", re.IGNORECASE)

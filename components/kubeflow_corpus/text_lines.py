@@ -15,6 +15,15 @@ def split_lines(text: str) -> list[str]:
     return [line[:-1] if line.endswith("\r") else line for line in lines]
 
 
+def without_comments(text: str) -> str:
+    """Returns a text without its HTML comments; one that does not end stays."""
+    parts, at = list[str](), 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        parts.append(text[at:start])
+        at = end + 3
+    return "".join([*parts, text[at:]])
+
+
 def is_blank(line: str) -> bool:
     """Returns whether a line holds nothing that a reader sees: white space of any kind, or nothing at all."""
     return not line.strip()

@@ -22,6 +22,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from kubeflow_corpus.errors import CatalogueError
 from kubeflow_corpus.records import Document, FailedDocument
 
 R_co = TypeVar("R_co", covariant=True)
@@ -99,9 +100,15 @@ def run_isolated(
 
 
 def attempt(task: Callable[[Document], R], document: Document) -> R | FailedDocument:
-    """Deals with one document in this process: without limits, but what it raises is caught."""
+    """Deals with one document in this process: without limits, but what it raises is caught.
+
+    Raises:
+        CatalogueError: An unknown generator, say: it concerns every document of the source.
+    """
     try:
         return task(document)
+    except CatalogueError:
+        raise
     except MemoryError:
         return failed(document, "memory limit", "it needs more memory than one document may")
     except Exception as error:

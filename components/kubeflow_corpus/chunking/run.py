@@ -99,6 +99,9 @@ def chunk_documents(
 
     Yields:
         The rows of each document, or why it has none.
+
+    Raises:
+        CatalogueError: A document names an unknown site generator.
     """
     counter = None if isinstance(budget.counter, WordPieceCounter) else budget.counter
     task = _Cut(counter, budget.tokens, context, vocabulary)
@@ -212,11 +215,11 @@ def _inheriting(pages: list[Document], every: list[Document]) -> Iterator[Docume
     found: list[tuple[str, Inheritance]] = []
     failures: dict[str, FailedDocument] = {}
     for page in every:
-        told = attempt(lambda page: list(generator_named(Site.of(page).generator).inheritances(page)), page)
-        if isinstance(told, FailedDocument):
-            failures[page.document_id] = told
+        read = attempt(lambda page: list(generator_named(Site.of(page).generator).inheritances(page)), page)
+        if isinstance(read, FailedDocument):
+            failures[page.document_id] = read
         else:
-            found += [(page.source, inheritance) for inheritance in told]
+            found += [(page.source, inheritance) for inheritance in read]
     found.sort(key=lambda item: len(item[1].folder))
     for page in pages:
         if page.document_id in failures:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 MAX_COMMENTS: Final = 500
 MAX_LABELS: Final = 50
 _SHOWN_CHARACTERS: Final = 120
-_RESOLUTION: Final = re.compile(r"^#{1,6}[ \t]+(?:resolution|solution|fix|answer)[ \t]*#*[ \t]*$", re.IGNORECASE | re.M)
+_RESOLUTION: Final = re.compile(
+    r"^#{1,6}[ \t]+(?:resolution|solution|fix|answer)[ \t]*+#*+[ \t]*+$", re.IGNORECASE | re.M
+)
 
 # Names are shown in headings of the evidence: one short line each. What a schema does not name is left out unread.
 _NAME: Final = {"type": "string", "maxLength": 100, "pattern": r"^[^\x00-\x1f\x7f\[\]]*$"}

@@ -501,4 +501,4 @@ def _with_cuts(lines: Sequence[str], kept: set[int]) -> list[str]:
 
 def _tidy(text: str) -> str:
     """Drops trailing blanks and runs of empty lines, which cost tokens and say nothing."""
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip(" \t") for line in text.split("\n")))

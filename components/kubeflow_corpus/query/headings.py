@@ -36,8 +36,8 @@ _LEADS_ELSEWHERE: Final = re.compile(
     re.IGNORECASE,
 )
 _DEFINES: Final = re.compile(
-    r"^\W*(?:what (?:is|are)\b|about\b|(?:an? )?(?:overview|introduction)\b|introducing\b|definition\b"
-    r"|.*\boverview\W*$)",
+    r"^\W*+(?:what (?:is|are)\b|about\b|(?:an? )?(?:overview|introduction)\b|introducing\b|definition\b"
+    r"|.*\boverview\W{0,20}$)",
     re.IGNORECASE,
 )
 _INSTALLS: Final = re.compile(
@@ -53,7 +53,7 @@ _REFERENCE_PATH: Final = re.compile(r"(?:^|/)(?:[\w-]*-)?references?(?:/|\.\w+$)
 _QUALIFIER: Final = re.compile(r"\b(?:in|of|for|on|with|within|from)\b", re.IGNORECASE)
 # "A profile (beta) is a ...": the name before the verb.
 _OPENING: Final = re.compile(
-    r"^\W*(?:(?:an?|the)\s+)?([^.,;:()\n]{2,60}?)\W*(?:\([^)\n]{1,40}\)\W*)?"
+    r"^\W*+(?:(?:an?|the)\s+)?([^.,;:()\n]{2,60}?)\W{0,4}(?:\([^)\n]{1,40}\)\W{0,4})?"
     r"\s(?:is|are)\s+(?:an?|the|one|designed|used|responsible|\w+ing)\b",
     re.IGNORECASE,
 )

@@ -63,9 +63,9 @@ _ENV: Final = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _FLAG: Final = re.compile(r"(?<![\w-])--?[a-z][\w-]{1,60}(?:=\S+)?(?![\w])|(?<![\w-])--[A-Za-z][\w-]+")
 _DOTTED: Final = re.compile(r"(?<![\w/.])(?=[\w.]*[A-Za-z]{2})[A-Za-z_]\w*(?:\.[A-Za-z_][\w-]*)+(?:\(\))?(?![\w/])")
 _SNAKE: Final = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
-_CAMEL: Final = re.compile(r"\b[a-z]+[a-z0-9]*[A-Z]\w*\b")
+_CAMEL: Final = re.compile(r"\b[a-z][a-z0-9]*+[A-Z]\w*\b")
 _PASCAL: Final = re.compile(r"\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b[A-Z]{2,}[a-z]+[A-Z]\w*\b")
-_GROUP: Final = re.compile(r"\b[\w-]+(?:\.[\w-]+)+/[\w.-]+\b")
+_GROUP: Final = re.compile(r"\b(?<!\w\.)[\w-]+(?:\.[\w-]+)+/[\w.-]+\b")
 # Each with a character that it never lacks: most questions need not be searched for it.
 _NAMES: Final = (
     ("/", _GROUP),

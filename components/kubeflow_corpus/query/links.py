@@ -78,7 +78,7 @@ _ATTRIBUTE: Final = re.compile(
 _WAITING: Final = re.compile(r"\s{0,20}=\s{0,20}[\"']?")
 _TAG_END: Final = re.compile(r"[\s/]*>")
 _URLISH: Final = re.compile(r"[/#.:?@%&\\]|\bwww\b", re.IGNORECASE)
-_ADDRESS: Final = re.compile(r"\s*(?:[./#\\]|[a-z][a-z0-9+.-]*:[/\\]|www\.)|url\s*\(", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"(?:[./#\\]|[a-z][a-z0-9+.-]{0,30}:[/\\]|www\.)|url\s*\(", re.IGNORECASE)
 _TARGET: Final = re.compile(
     r"\(\s{0,20}(?P<target><[^<>\n]{0,2048}>|(?:\\.|[^\s()\\]|\((?:\\.|[^\s()\\]|\([^\s()]{0,200}\)){0,400}\)){0,2048}+)"
     r"(?:\s{1,20}(?:\"(?:\\.|[^\"\\]){0,500}\"|'(?:\\.|[^'\\]){0,500}'|\((?:\\.|[^()\\]){0,500}\)))?\s{0,20}\)"
@@ -513,7 +513,7 @@ class _Definitions:
 
     def take(self, match: re.Match[str], code: bool) -> str:
         target = match["target"].strip("<>")
-        if code and not _ADDRESS.match(html.unescape(target)):
+        if code and not _ADDRESS.match(html.unescape(target).lstrip()):
             return match.group()
         label = _label(match["label"])
         self.targets.setdefault(label, target)
@@ -608,7 +608,7 @@ def _is_link(text: str, opener: tuple[int, int] | None, target: str, code: bool)
     # `ptr.To[int32](1)` and `handlers[name](event)` are calls; a link stands free or leads to an address.
     position = opener[0] if opener else 0
     free = position == 0 or not (text[position - 1].isalnum() or text[position - 1] in "_)]\"'")
-    if _ADDRESS.match(html.unescape(target)) or re.search(r"\.(?:md|html?)\b|^[\w-]+(?:/[\w.-]+)+$", target):
+    if _ADDRESS.match(html.unescape(target).lstrip()) or re.search(r"\.(?:md|html?)\b|^[\w-]+(?:/[\w.-]+)+$", target):
         return True
     if _URLISH.search(target):
         return True

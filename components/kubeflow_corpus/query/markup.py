@@ -35,8 +35,10 @@ _SCHEME: Final = re.compile(r"(?:https?|s?ftps?|wss?|mailto|javascript|vbscript)
 _LEFT: Final = r"(?:\\?[\[\uff3b\u27e6]|&(?:amp;)?(?:#0{0,7}91|#[xX]0{0,7}5[bB]|lsqb|lbrack);?)"
 _RIGHT: Final = r"(?:\\?[\]\uff3d\u27e7]|&(?:amp;)?(?:#0{0,7}93|#[xX]0{0,7}5[dD]|rsqb|rbrack);?)"
 _DRESS: Final = r"[\s*_`~\\\"'^]{0,12}"
+# What stands between the numbers of a label that names several: one class, so that it matches in one way only.
+_BETWEEN: Final = r"[\s*_`~\\\"'^,;&.-]{1,25}+"
 _LABEL: Final = re.compile(
-    rf"{_LEFT}{_DRESS}(?P<label>[cC\uff43\uff23]{_DRESS}\d{{1,6}}(?:{_DRESS}[,;&.\s-]{_DRESS}[cC]?\d{{1,6}}){{0,30}}){_DRESS}{_RIGHT}"
+    rf"{_LEFT}{_DRESS}(?P<label>[cC\uff43\uff23]{_DRESS}\d{{1,6}}(?:{_BETWEEN}[cC]?\d{{1,6}}){{0,30}}+){_DRESS}{_RIGHT}"
 )
 
 

@@ -18,9 +18,10 @@ from typing import Final, Protocol
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from kubeflow_corpus.text_lines import without_comments
+
 _GOLDMARK_ID: Final = re.compile(r"""(?:^|[\s,])(?:#([^\s#={},"']+)|id\s*=\s*"?([^\s"]+)"?)""")
 _CODE_SPAN: Final = re.compile(r"(`+[^`]*+`+)")
-_COMMENT: Final = re.compile(r"<!--.*?-->")
 # What ends a piece: what becomes typographic, a bracket, a mark that might have been emphasis (part of the piece).
 _PIECE_END: Final = re.compile(r"['\"\[]|--|\.\.\.|<<|>>|~~|(?<=[_*])(?=[^\s_*])")
 _DASHES: Final = re.compile(r"(?<!\\)---?")
@@ -135,7 +136,7 @@ def _heading_text(raw: str) -> str:
     typographic ends a piece. Addresses that link themselves do not count.
     """
     parts = _CODE_SPAN.split(raw)
-    parts[::2] = [_SELF_LINK.sub("", _COMMENT.sub("", part)) for part in parts[::2]]
+    parts[::2] = [_SELF_LINK.sub("", without_comments(part)) for part in parts[::2]]
     (line,) = _inline_parser().parseInline("".join(parts)) or [Token("inline", "", 0)]
     out: list[str] = []
     depth, first = 0, True

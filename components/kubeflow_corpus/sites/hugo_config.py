@@ -20,7 +20,7 @@ _PINS: Final = re.compile(
     r"""HUGO_VERSION\s*=\s*["']?v?(\d+\.\d+(?:\.\d+)?)|"hugo(?:-extended|-bin)?"\s*:\s*"[\^~>=v]*(\d+\.\d+(?:\.\d+)?)"""
     r"""|\Av?(\d+\.\d+(?:\.\d+)?)""",
 )
-_VERSION: Final = re.compile(r"(\d+)\.(\d+)")
+_VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})")
 _MAX_DEPTH: Final = 8
 _MAX_VALUES: Final = 10_000
 

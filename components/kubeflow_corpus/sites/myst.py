@@ -15,12 +15,11 @@ from kubeflow_corpus.sites.base import Page, Site
 from kubeflow_corpus.sites.front_matter import read_front_matter
 from kubeflow_corpus.sites.page_lines import Rewritten, clean_lines, fenced_lines, label
 
-_OPENING: Final = re.compile(r"^([ \t]*)(`{3,}|~{3,}|:{3,})\{([\w:.-]+)\}[ \t]*(.{0,2000})$")
+_OPENING: Final = re.compile(r"^([ \t]*)(`{3,}|~{3,}|:{3,})\{([\w:.-]+)\}[ \t]*+(.{0,2000})$")
 _PLAIN_FENCE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})")
-_OPTION: Final = re.compile(r"^[ \t]*:([\w-]+):[ \t]*(.*)$")
+_OPTION: Final = re.compile(r"^[ \t]*:([\w-]+):[ \t]*+(.*)$")
 _TARGET: Final = re.compile(r"^[ \t]*\(([\w .:/-]{1,200})\)=[ \t]*$")
-_ROLE: Final = re.compile(r"\{([A-Za-z][\w:.+-]{0,60})\}(`+)((?:(?!\2).)+)\2")
-_TITLED_TARGET: Final = re.compile(r"^(.*?)\s*<([^<>]+)>$", re.DOTALL)
+_ROLE: Final = re.compile(r"\{([A-Za-z][\w:.+-]{0,60})\}(`++)((?:(?!\2).)++)\2")
 _SUBSTITUTION: Final = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _ICON_ROLE: Final = re.compile(r"^(?:octicon|fa[sbrl]?|material-\w+)$")
 _ADMONITIONS: Final = frozenset(
@@ -294,9 +293,9 @@ class _Rewriter:
             return f"`{content}`"
         if name in _OBJECT_ROLES:
             return f"`{content.rpartition('.')[2] if content.startswith('~') else content}`"
-        titled = _TITLED_TARGET.match(content)
-        if titled is not None:
-            return titled.group(1)
+        title, opened, target = content.rpartition("<")
+        if opened and len(target) > 1 and target.find(">") == len(target) - 1:
+            return title.rstrip()
         if name in ("ref", "doc", "numref", "any"):
             # Its text is the title of another page, which is not here.
             self._result.counts[f"role:{name}"] += 1

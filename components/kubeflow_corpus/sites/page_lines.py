@@ -13,7 +13,7 @@ from typing import Final
 
 from kubeflow_corpus.text_lines import is_blank, split_lines
 
-_FENCE: Final = re.compile(r"^[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})([^\n]*)$")
+_FENCE: Final = re.compile(r"^[ \t]*+(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]++)*+(`{3,}+|~{3,}+)([^\n]*)$")
 # Starts a label of its own (a tab, an admonition) in rewritten text: a heading to the parser, so that whatever follows
 # starts a new block, and a paragraph to a reader. No source holds it: control characters are taken out first.
 LABEL: Final = "\x02"

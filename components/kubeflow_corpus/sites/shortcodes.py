@@ -14,6 +14,7 @@ from kubeflow_corpus.sites.front_matter import read_front_matter
 from kubeflow_corpus.sites.go_template import Inner, Unrenderable
 from kubeflow_corpus.sites.hugo_shortcodes import Call, Templates, paths_ending, template_path
 from kubeflow_corpus.sites.page_lines import Rewritten, blank_start, clean_lines, fenced_lines, starts_line
+from kubeflow_corpus.text_lines import without_comments
 
 # A tag ends at its first closing delimiter; a longer one is text that happens to look like a tag.
 _MAX_TAG: Final = 4_000
@@ -27,9 +28,8 @@ _PLACE: Final = re.compile(r"\{([\w-]+)\|([^{}]*)\}")
 _MAX_LINE: Final = 2_000
 _MAX_AFTER: Final = 200
 _MAX_ENCLOSED: Final = 200_000
-_HTML_TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->", re.DOTALL)
-_HTML_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
-_PREFORMATTED: Final = re.compile(r"(<pre\b.*?</pre>)", re.DOTALL | re.IGNORECASE)
+_HTML_TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>")
+_PREFORMATTED: Final = re.compile(r"(<pre\b(?:(?!</?pre\b).)*+</pre>)", re.DOTALL | re.IGNORECASE)
 _TICKS: Final = re.compile(r"`+")
 # Names of shortcodes that show a file of the repository, in the themes that documentation sites use.
 _INCLUDES: Final = re.compile(r"include|readfile|embed|sample|^(?:raw)?code|example|manifest", re.IGNORECASE)
@@ -270,7 +270,7 @@ class _Rewriter:
         text = text.strip("\n").rstrip()
         in_code = self._fenced[self._line]
         if in_code and not tag.markdown:
-            text = unescape(_HTML_TAG.sub("", text))
+            text = unescape(_HTML_TAG.sub("", without_comments(text)))
         alone = (
             starts_line(self._text, tag.start)
             and not self._text[tag.end : tag.end + _MAX_AFTER].split("\n", 1)[0].strip()
@@ -298,7 +298,7 @@ class _Rewriter:
 
 def _raw_html(text: str) -> str:
     """Returns HTML without comments and without what Markdown would give a meaning to; what is in ``pre`` stays."""
-    parts = _PREFORMATTED.split(_HTML_COMMENT.sub("", text))
+    parts = _PREFORMATTED.split(without_comments(text))
     parts[::2] = ["\n".join(filter(None, (line.strip() for line in part.split("\n")))) for part in parts[::2]]
     parts[1::2] = [part.replace("\n\n", "\n&#10;") for part in parts[1::2]]
     return "".join(parts)

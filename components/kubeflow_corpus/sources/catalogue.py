@@ -63,8 +63,8 @@ _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _REPO: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._][A-Za-z0-9._-]{0,99}")
 # What `git check-ref-format` forbids, and a leading hyphen, which a command line would read as an option.
 _BAD_REF: Final = re.compile(r"^[-/.]|[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(/|$)|[/.]$|^@$")
-_REF_VERSION: Final = re.compile(rf"(?:.*/)?(?:release-)?(v?{RELEASE_NUMBER}(?:{PRE_RELEASE}[.\d-]*)?)(?:-branch)?")
-_SCP: Final = re.compile(r"[^/:]+@[^/:]+:")
+_REF_VERSION: Final = re.compile(rf"(?:.*/)?(?:release-)?(v?{RELEASE_NUMBER}(?:{PRE_RELEASE}[.\d-]*+)?)(?:-branch)?")
+_SCP: Final = re.compile(r"[^/:@]+@[^/:]+:")
 _HELPER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")
 
 
