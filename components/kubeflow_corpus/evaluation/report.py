@@ -16,6 +16,8 @@ _BREAKDOWNS: Final = {
     "product": lambda answer: answer.question.product_area or "any",
     "intent": lambda answer: answer.intent or "unknown",
 }
+# Where `kubeflow-corpus explore` answers, unless it was given another port: misses link there.
+EXPLORER_PORT: Final = 8090
 _PLOTTED: Final = ("hit@1", "hit@5", "mrr@10", "evidence")
 
 

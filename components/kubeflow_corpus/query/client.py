@@ -248,16 +248,36 @@ class CorpusClient:
         return self._session.known_values(collection, name, timeout)
 
     def every_row(
-        self, collection: str, fields: Sequence[str], *, timeout: float = MAX_TIMEOUT_SECONDS
+        self,
+        collection: str,
+        fields: Sequence[str],
+        *,
+        only: Mapping[str, Sequence[str]] | None = None,
+        timeout: float = MAX_TIMEOUT_SECONDS,
     ) -> list[dict[str, Any]]:
         """Returns fields of every row that this client or view may see, in no order: to measure or inspect a corpus.
 
         Args:
             collection: Any of its names.
             fields: Names of stored fields.
+            only: Only rows that have one of these values in a field (of texts), by field.
             timeout: Seconds.
+
+        Raises:
+            InvalidArgument: `only` names what is not a field of texts.
         """
-        return self._session.every_row(collection, fields, timeout)
+        return self._session.every_row(collection, fields, only or {}, timeout)
+
+    def served_version(self, collection: str) -> str:
+        """Returns the physical name of the version that is read: whatever is cached of a collection is of this one.
+
+        Args:
+            collection: Any of its names.
+
+        Raises:
+            CollectionNotFound: Milvus does not have it.
+        """
+        return self._session.served_version(collection)
 
     def properties(self, collection: str) -> dict[str, str]:
         """Returns what the served version records about itself: model, chunker, heads of its sources.
@@ -405,10 +425,19 @@ class AsyncCorpusClient:
         return await self._run(lambda: self._client.known_values(collection, name, timeout=timeout))
 
     async def every_row(
-        self, collection: str, fields: Sequence[str], *, timeout: float = MAX_TIMEOUT_SECONDS
+        self,
+        collection: str,
+        fields: Sequence[str],
+        *,
+        only: Mapping[str, Sequence[str]] | None = None,
+        timeout: float = MAX_TIMEOUT_SECONDS,
     ) -> list[dict[str, Any]]:
         """Returns fields of every row: see `CorpusClient.every_row`."""
-        return await self._run(lambda: self._client.every_row(collection, fields, timeout=timeout))
+        return await self._run(lambda: self._client.every_row(collection, fields, only=only, timeout=timeout))
+
+    async def served_version(self, collection: str) -> str:
+        """See `CorpusClient.served_version`."""
+        return await self._run(lambda: self._client.served_version(collection))
 
     async def properties(self, collection: str) -> dict[str, str]:
         """See `CorpusClient.properties`."""

@@ -157,12 +157,25 @@ class Session:
             self.values[key] = values
         return dict(values)
 
-    def every_row(self, collection: str, fields: Sequence[str], timeout: float) -> list[dict[str, Any]]:
-        """Returns fields of every row that may be seen."""
+    def every_row(
+        self, collection: str, fields: Sequence[str], only: Mapping[str, Sequence[str]], timeout: float
+    ) -> list[dict[str, Any]]:
+        """Returns fields of every row that may be seen and has the given values."""
         deadline = Deadline(timeout)
         reader = self.engine.reader
-        target = reader.target(find_collection(collection), deadline)
-        return reader.every_row(target, fields, expression({}, self.visibility), deadline)
+        spec = find_collection(collection)
+        texts = {field.name for field in spec.fields if field.kind == "text"}
+        for name in only:
+            if name not in texts:
+                raise InvalidArgument(f"{spec.alias} has no field of texts {name!r}", argument="only")
+        terms = [keys_filter(name, list(values)) for name, values in only.items()]
+        where = " and ".join(filter(None, (*terms, expression({}, self.visibility))))
+        return reader.every_row(reader.target(spec, deadline), fields, where, deadline)
+
+    def served_version(self, collection: str) -> str:
+        """Returns the physical name of the version that is read."""
+        deadline = Deadline(max(self.timeout, SETUP_TIMEOUT_SECONDS))
+        return self.engine.reader.target(find_collection(collection), deadline).name
 
     def properties(self, collection: str) -> dict[str, str]:
         """Returns what the served version records about itself; to groups, nothing that is about rows of all groups."""

@@ -1,4 +1,4 @@
-"""Renders the HTML pages of reports. A page opens offline: styles and charts are part of it."""
+"""Renders HTML pages. A page of a report opens offline: styles and charts are part of it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ if TYPE_CHECKING:
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Returns a page.
+    """Returns a page of a report.
 
     Args:
         template: File name of the template, which extends ``base.html``.
         **values: What the template shows; every text is escaped.
     """
-    return _environment().get_template(template).render(values)
+    return templates_of("kubeflow_corpus.reports").get_template(template).render(values)
 
 
 @cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def templates_of(*packages: str) -> Environment:
+    """Returns the templates in the folders ``templates`` of packages; of two with one name that of the first package.
+
+    Args:
+        *packages: Import names.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader("kubeflow_corpus.reports"),
+        loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         # Titles, questions and paths come from anybody.
         autoescape=True,
         undefined=StrictUndefined,

@@ -1,0 +1,62 @@
+"""``kubeflow-corpus explore``: a page on this machine to search, browse and understand a corpus."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import socket
+from pathlib import Path
+from typing import Final
+
+from kubeflow_corpus.errors import SettingsError
+from kubeflow_corpus.evaluation.report import EXPLORER_PORT
+
+# A person waits for an answer, on a machine that may be busy.
+TIMEOUT_SECONDS: Final = 30.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument("--port", type=int, default=EXPLORER_PORT, help="port on 127.0.0.1 (default: %(default)s)")
+    parser.add_argument(
+        "--local", type=Path, default=Path("local"), metavar="DIR", help="folder of local runs, which keep originals"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serves the page until it is ended."""
+    from kubeflow_corpus.explore.app import Explorer
+    from kubeflow_corpus.explore.corpus import Corpus
+    from kubeflow_corpus.explore.guard import WriteToken
+    from kubeflow_corpus.explore.originals import Originals
+    from kubeflow_corpus.explore.serving import HOST, serve
+    from kubeflow_corpus.query.client import CorpusClient
+    from kubeflow_corpus.settings import Settings
+
+    logging.getLogger("kubeflow_corpus").addHandler(logging.NullHandler())
+    settings = Settings.from_env()
+    _check_port(HOST, args.port)
+    token = WriteToken()
+    with CorpusClient(settings=settings, timeout=TIMEOUT_SECONDS) as client:
+        # So that the first question is answered as fast as the others.
+        client.warm_up()
+        explorer = Explorer(Corpus(client, settings), Originals(args.local), token)
+        serve(explorer.app(), args.port, lambda port: _announce(HOST, port))
+    return 0
+
+
+def _announce(host: str, port: int) -> None:
+    print(f"Open http://{host}:{port}/ (end with Ctrl-C)", flush=True)
+
+
+def _check_port(host: str, port: int) -> None:
+    """Refuses a port that is taken before a corpus is opened for nothing."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise SettingsError(
+                f"Port {port} of {host} cannot be used: {getattr(error, 'strerror', None) or error}",
+                remedy="Name another (--port), or 0 for a free one",
+            ) from error

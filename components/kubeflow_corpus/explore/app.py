@@ -1,0 +1,216 @@
+"""The web application of ``kubeflow-corpus explore``: which address shows what."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from kubeflow_corpus.collections import COLLECTION_NAMES, COLLECTIONS, find_collection
+from kubeflow_corpus.errors import CorpusError, InvalidArgument
+from kubeflow_corpus.explore import structure
+from kubeflow_corpus.explore.choices import FORM_FILTERS, Asking
+from kubeflow_corpus.explore.corpus import Corpus, page_of
+from kubeflow_corpus.explore.guard import Guard, WriteToken
+from kubeflow_corpus.explore.originals import Original, Originals
+from kubeflow_corpus.explore.searching import LISTS, ask, weigh
+from kubeflow_corpus.explore.texts import plain, short, shown, web_address
+from kubeflow_corpus.query.tuning import FUSIONS, MODES
+from kubeflow_corpus.reports.pages import templates_of
+from kubeflow_corpus.store.schema import HEAD_PREFIX, MODEL_KEY, TOKEN_BUDGET_KEY
+
+Result = TypeVar("Result")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+STATIC: Final = Path(__file__).with_name("static")
+# Three collections with two settings each, at once.
+SEARCHES: Final = 6
+# Rows of a document, and lines of an original, on one page.
+ROWS: Final = 40
+LINES: Final = 400
+CHANGES: Final = 200
+
+
+class Explorer:
+    """The pages over one corpus.
+
+    Args:
+        corpus: What is shown.
+        originals: Where the texts are that documents were cut from.
+        token: Has to be in every form that writes.
+    """
+
+    def __init__(self, corpus: Corpus, originals: Originals, token: WriteToken) -> None:
+        self._corpus = corpus
+        self._originals = originals
+        self._token = token
+        self._searches = ThreadPoolExecutor(SEARCHES, thread_name_prefix="explore-search")
+        self._templates = templates_of("kubeflow_corpus.explore", "kubeflow_corpus.reports")
+        self._templates.filters.update(shown=shown, short=short, plain=plain, web_address=web_address)
+
+    def app(self) -> Starlette:
+        """Returns the application."""
+        pages = {
+            "/": self.search,
+            "/browse": self.browse,
+            "/source": self.source,
+            "/document": self.document,
+            "/versions": self.versions,
+        }
+        routes = [Route(path, _answered(self, endpoint)) for path, endpoint in pages.items()]
+        static = Mount("/static", StaticFiles(directory=STATIC), name="static")
+        return Starlette(routes=[*routes, static], middleware=[Middleware(Guard)])
+
+    # ---- pages
+
+    async def search(self, request: Request) -> Response:
+        """Shows the form, and what the collections answer to the question in the address."""
+        fields = request.query_params
+        try:
+            asking = Asking.read(fields, fields.getlist("in"))
+        except InvalidArgument as error:
+            return self._page("search.html", status=400, asking=Asking(fields.get("q", "")), problem=str(error))
+        if not asking.question:
+            return self._page("search.html", asking=asking)
+        answers = await _in_thread(partial(ask, self._corpus.client, asking, self._searches))
+        return self._page("search.html", asking=asking, answers=answers)
+
+    async def browse(self, request: Request) -> Response:
+        """Shows the collections with their sources."""
+        return self._page("browse.html", served=await _in_thread(self._corpus.served))
+
+    async def source(self, request: Request) -> Response:
+        """Shows the documents of a source, page by page."""
+        fields = request.query_params
+        spec = find_collection(fields.get("in", ""))
+        name, wanted = fields.get("source", ""), fields.get("find", "").strip()
+        documents = await _in_thread(partial(self._corpus.documents, spec.name, name))
+        if wanted:
+            documents = tuple(line for line in documents if wanted.lower() in f"{line.path}\n{line.title}".lower())
+        listed = page_of(documents, _page_number(fields))
+        return self._page("source.html", spec=spec, source=name, find=wanted, listed=listed, pages=_pages(request))
+
+    async def document(self, request: Request) -> Response:
+        """Shows a document as it was cut, or beside its original."""
+        fields = request.query_params
+        spec, unit = find_collection(fields.get("in", "")), fields.get("unit", "")
+        rows = await _in_thread(partial(self._corpus.rows, spec.name, fields.get("id", ""), unit))
+        if not rows:
+            raise InvalidArgument(f"{spec.alias} has no document {(fields.get('id') or unit)[:200]!r}", argument="id")
+        document_id = str(rows[0]["document_id"])
+        of_unit = [row for row in rows if row["unit_id"] == unit] if unit else rows
+        values: dict[str, Any] = {"spec": spec, "document_id": document_id, "first": rows[0], "unit": unit}
+        values |= {"numbers": {row["id"]: number for number, row in enumerate(rows, 1)}, "pages": _pages(request)}
+        units: dict[str, int] = {}
+        for row in rows:
+            units[str(row["unit_id"])] = units.get(str(row["unit_id"]), 0) + 1
+        values["units"] = units
+        if fields.get("view") == "original":
+            original = await _in_thread(partial(self._original, spec.name, document_id))
+            if isinstance(original, str):
+                return self._page("original.html", missing=original, original=None, listed=None, **values)
+            listed = page_of(original.lines, _page_number(fields), LINES)
+            return self._page("original.html", missing="", original=original, listed=listed, **values)
+        crd = [str(row["content_text"]) for row in of_unit if structure.is_custom_resource(row)]
+        values["tree"] = structure.field_tree(crd) if crd else None
+        listed = page_of(of_unit, _page_number(fields), ROWS)
+        return self._page("document.html", listed=listed, thread_parts=structure.thread_parts, **values)
+
+    async def versions(self, request: Request) -> Response:
+        """Shows the versions of each collection, and how two of one differ."""
+        fields = request.query_params
+        if not fields.get("in"):
+            kept = {spec: await _in_thread(partial(self._corpus.versions, spec.name)) for spec in COLLECTIONS}
+            return self._page("versions.html", kept=kept)
+        spec = find_collection(fields["in"])
+        before, now = (_whole(fields, name) for name in ("from", "to"))
+        found = await _in_thread(partial(self._corpus.differences, spec.name, before, now))
+        chosen = [change for change in found.changes if fields.get("state", "") in ("", change.state)]
+        listed = page_of(chosen, _page_number(fields), CHANGES)
+        values: dict[str, Any] = {"spec": spec, "before": before, "now": now, "found": found, "listed": listed}
+        return self._page("differences.html", pages=_pages(request), state=fields.get("state", ""), **values)
+
+    # ---- parts
+
+    def _original(self, collection: str, document_id: str) -> Original | str:
+        client = self._corpus.client
+        tokens = client.properties(collection).get(TOKEN_BUDGET_KEY, "")
+        if not tokens.isdigit():
+            return "The collection does not record how many tokens its model reads."
+        return self._originals.find(document_id, int(tokens), client.vocabulary(collection))
+
+    def problem(self, error: CorpusError) -> Response:
+        """Returns the page that says what went wrong."""
+        status = 400 if isinstance(error, InvalidArgument) else 503
+        return self._page("problem.html", status=status, error=str(error))
+
+    def _page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        text = self._templates.get_template(template).render({**_COMMON, **values})
+        return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
+
+
+def _answered(explorer: Explorer, endpoint: Endpoint) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except CorpusError as error:
+            return explorer.problem(error)
+
+    return answer
+
+
+async def _in_thread(work: Callable[[], Result]) -> Result:
+    return await asyncio.to_thread(work)
+
+
+def _page_number(fields: Mapping[str, str]) -> int:
+    text = fields.get("page", "")
+    return int(text[:9]) if text.isascii() and text.isdigit() else 1
+
+
+def _whole(fields: Mapping[str, str], name: str) -> int:
+    text = fields.get(name, "")
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidArgument(f"{name} is {text[:80]!r}", remedy="Use the number of a version", argument=name)
+    return int(text[:9])
+
+
+def _pages(request: Request) -> Callable[[int], str]:
+    """Returns what makes the address of another page of the same list."""
+    fields = [(name, value) for name, value in request.query_params.multi_items() if name != "page"]
+    return lambda number: f"{request.url.path}?{urlencode([*fields, ('page', number)], errors='replace')}"
+
+
+def _link(path: str, **fields: Any) -> str:
+    return f"{path}?{urlencode(fields, errors='replace')}"
+
+
+# What every template may use.
+_COMMON: Final[Mapping[str, Any]] = {
+    "collections": COLLECTIONS,
+    "collection_names": COLLECTION_NAMES,
+    "form_filters": FORM_FILTERS,
+    "fusions": FUSIONS,
+    "modes": MODES,
+    "lists": LISTS,
+    "link": _link,
+    "weigh": weigh,
+    "heads_of": lambda properties: {
+        name.removeprefix(HEAD_PREFIX): value for name, value in properties.items() if name.startswith(HEAD_PREFIX)
+    },
+    "model_key": MODEL_KEY,
+    "more_pages": [],
+    "problem": "",
+    "answers": (),
+}
