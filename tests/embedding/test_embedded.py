@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -163,6 +164,24 @@ def test_without_the_local_extra_the_error_names_both_remedies(missing: str) -> 
 
 
 def test_the_cores_are_those_that_this_process_may_use() -> None:
-    import os
-
     assert 1 <= available_cores() <= len(os.sched_getaffinity(0))
+
+
+def test_the_model_leaves_nothing_in_the_home_folder_and_calls_nobody(tmp_path: Path) -> None:
+    """A runtime that reports to its maker makes files there before it calls."""
+    script = (
+        "from kubeflow_corpus.embedding.embedded import EmbeddedModel\n"
+        "model = EmbeddedModel()\n"
+        "model.embed(['a question'])\n"
+        "model.close()\n"
+        "import os\n"
+        "print(os.environ['ORT_DISABLE_TELEMETRY'])\n"
+    )
+    folders = {name: str(tmp_path) for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")}
+    environ = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    environ |= {**folders, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=200
+    )
+    assert done.stdout == "1\n", done.stderr
+    assert [*tmp_path.rglob("*")] == []
