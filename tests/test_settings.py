@@ -22,7 +22,7 @@ def test_an_empty_environment_gives_the_defaults() -> None:
 def test_every_setting_is_read_from_the_variable_of_its_name() -> None:
     values = {field.name: f"http://{field.name.replace('_', '-')}.example" for field in fields(Settings)}
     values |= {"collection_prefix": "staging", "dense_index": "HNSW", "chunk_tokens": "200", "milvus_sharing": "True"}
-    values |= {"document_seconds": "7", "document_memory_mb": "300"}
+    values |= {"document_seconds": "7", "document_memory_mb": "300", "question_log_days": "30"}
     settings = Settings.from_env({name.upper(): f"  {value} " for name, value in values.items()})
     for name, value in values.items():
         found = getattr(settings, name)

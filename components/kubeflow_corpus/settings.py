@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from kubeflow_corpus.errors import SettingsError
@@ -184,6 +184,10 @@ class Settings:
     embedding_cache: str = _setting("Folder that keeps vectors for later runs on this machine; empty is none.")
     rerank_url: str = _setting("A text-embeddings-inference reranker; empty means no second stage.", parse_url)
     rerank_api_key: Secret = _secret("API key of the reranker.")
+    question_log: str = _setting(
+        "SQLite file that keeps questions and what was found, without secrets and without who asked; empty is none."
+    )
+    question_log_days: int = _setting("Days that a question is kept in it.", _parse_whole_number, default=90)
     github_token: Secret = _secret("Token for GitHub: private repositories, and 5,000 calls an hour instead of 60.")
     github_api_url: str = _setting(
         "API of GitHub, or of a GitHub Enterprise server.", parse_url, DEFAULT_GITHUB_API_URL
@@ -206,6 +210,10 @@ class Settings:
         return cls(
             **{item.name: item.metadata["parse"](item.name.upper(), text) for item, text in texts.items() if text}
         )
+
+    def unlogged(self) -> Settings:
+        """Returns these settings without a log of questions: what a measurement asks, nobody asked."""
+        return replace(self, question_log="")
 
     @property
     def embedded_milvus(self) -> bool:

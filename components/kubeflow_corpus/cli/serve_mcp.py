@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from kubeflow_corpus.errors import CorpusError
+from kubeflow_corpus.errors import CorpusError, SettingsError
 from kubeflow_corpus.vocabulary import default_vocabulary
 
 if TYPE_CHECKING:
@@ -57,6 +57,10 @@ def run(args: argparse.Namespace) -> int:
         DocumentWriter(settings, lambda: embedder_from_settings(settings)) if server_settings.write_enabled else None
     )
     settings.require_milvus_uri()
+    if server_settings.feedback_enabled and not settings.question_log:
+        raise SettingsError(
+            "MCP_FEEDBACK_ENABLED is set without QUESTION_LOG", remedy="Name the file that keeps what callers say"
+        )
 
     def open_client() -> AsyncCorpusClient:
         from kubeflow_corpus.query.client import AsyncCorpusClient

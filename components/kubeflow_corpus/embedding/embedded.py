@@ -219,8 +219,8 @@ def load_session(weights: bytes) -> Any:
     Raises:
         EmbedderMissing: onnxruntime is not installed.
     """
-    # Releases from 1.32 on report to their maker, and keep the id of a device in the home folder for that, unless this is
-    # set before they are imported.
+    # Releases from 1.32 on report to their maker, and keep the id of a device in the home folder for that, unless this
+    # is set before they are imported.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime

@@ -237,7 +237,7 @@ class Corpus:
 
     def _read_version(self, collection: str, name: str) -> list[dict[str, Any]]:
         alias = find_collection(collection).alias
-        with CorpusClient(settings=self._settings, collections={alias: name}) as client:
+        with CorpusClient(settings=self._settings.unlogged(), collections={alias: name}) as client:
             return client.every_row(collection, _VERSION_FIELDS)
 
     def _keep(self, key: tuple[str, ...], read: Callable[[], Result]) -> Result:

@@ -100,7 +100,7 @@ def _answers(
     from kubeflow_corpus.query.client import CorpusClient
 
     with CorpusClient(
-        settings=Settings.from_env(), collections={collection: version}, timeout=_SEARCH_TIMEOUT_SECONDS
+        settings=Settings.from_env().unlogged(), collections={collection: version}, timeout=_SEARCH_TIMEOUT_SECONDS
     ) as client:
         client.warm_up([collection])
         return ask(ClientSearcher(client, {}), questions, progress)

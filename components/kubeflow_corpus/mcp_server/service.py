@@ -34,7 +34,15 @@ from kubeflow_corpus.mcp_server.origins import Author
 from kubeflow_corpus.mcp_server.settings import ServerSettings
 from kubeflow_corpus.mcp_server.sources import with_sources
 from kubeflow_corpus.mcp_server.tolerance import as_meant
-from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReadTool, Tool, WriteTool, for_project
+from kubeflow_corpus.mcp_server.tools.base import (
+    CallRecord,
+    KnownValues,
+    ReadTool,
+    ReportTool,
+    Tool,
+    WriteTool,
+    for_project,
+)
 from kubeflow_corpus.mcp_server.tools.registry import TOOLS
 from kubeflow_corpus.mcp_server.writing import DocumentWriter, WriteResult
 from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary
@@ -135,11 +143,15 @@ class Service:
             await asyncio.wait_for(self._learned.wait(), seconds)
 
     def _describe_tools(self, known: Mapping[str, KnownValues]) -> None:
-        offered = (tool for tool in TOOLS if self._writer is not None or isinstance(tool, ReadTool))
-        self._tools = {tool.name: for_project(tool, self.vocabulary) for tool in offered}
+        self._tools = {tool.name: for_project(tool, self.vocabulary) for tool in TOOLS if self._offers(tool)}
         areas = {"product_area": self.vocabulary.areas}
         self._inputs = {name: tool.input_schema({**areas, **known.get(name, {})}) for name, tool in self._tools.items()}
         self._validators = {name: Draft202012Validator(schema) for name, schema in self._inputs.items()}
+
+    def _offers(self, tool: Tool) -> bool:
+        if isinstance(tool, ReportTool):
+            return self.settings.feedback_enabled
+        return isinstance(tool, ReadTool) or self._writer is not None
 
     def list_tools(self, caller: Caller | None = None) -> list[types.Tool]:
         """Returns the tools with their schemas; those that write only to a caller who may use them.
@@ -160,7 +172,10 @@ class Service:
             # Where citations are in the text or in `_meta`, there is no structured content to describe.
             output_schema=None if reads and self.settings.citations != "structured" else tool.output_schema(),
             annotations=types.ToolAnnotations(
-                read_only_hint=reads, destructive_hint=not reads, idempotent_hint=True, open_world_hint=False
+                read_only_hint=reads and not isinstance(tool, ReportTool),
+                destructive_hint=not reads,
+                idempotent_hint=True,
+                open_world_hint=False,
             ),
         )
 
@@ -242,7 +257,11 @@ class Service:
             client = await self._client(caller)
             answer = await tool.read(client, arguments, record)
         mode = self.settings.citations
-        content = _content(with_sources(answer.text, answer.citations, addresses=mode == "text"))
+        text = with_sources(answer.text, answer.citations, addresses=mode == "text")
+        if record.intent and self.settings.feedback_enabled and mode == "text":
+            # Hosts of this mode may show the model nothing but the text.
+            text += f"\n\nrequest_id: {record.request_id}"
+        content = _content(text)
         if mode == "structured":
             return types.CallToolResult(content=content, structured_content=answer.structured)
         return types.CallToolResult(content=content, _meta={META_KEY: answer.structured} if mode == "meta" else None)

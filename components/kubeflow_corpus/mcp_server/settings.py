@@ -65,6 +65,9 @@ class ServerSettings(ServiceSettings):
         "corpus:write",
         description="Scope that a writer needs. The holder of MCP_AUTH_TOKEN has it; use JWTs if some may only read.",
     )
+    feedback_enabled: bool = Field(
+        False, description="Whether callers may say what helped (`report_answer`); needs QUESTION_LOG."
+    )
     trusted_proxies: Names = Field((), description="Addresses whose X-Forwarded-For names the client.")
     public_url: str = Field(
         "", description="Address under which clients know the service, for the authentication challenge."

@@ -279,6 +279,19 @@ class CorpusClient:
         """
         return self._session.served_version(collection)
 
+    def report_answer(self, request_id: str, helpful: bool, note: str = "") -> bool:
+        """Keeps in the log of questions (``QUESTION_LOG``) whether an answer helped.
+
+        Args:
+            request_id: Of its search.
+            helpful: Whether it did.
+            note: Why; secrets and addresses in it are not kept.
+
+        Returns:
+            Whether it was kept: not if there is no log, or if it has no such question.
+        """
+        return self._session.report_answer(request_id, helpful, note)
+
     def properties(self, collection: str) -> dict[str, str]:
         """Returns what the served version records about itself: model, chunker, heads of its sources.
 
@@ -438,6 +451,10 @@ class AsyncCorpusClient:
     async def served_version(self, collection: str) -> str:
         """See `CorpusClient.served_version`."""
         return await self._run(lambda: self._client.served_version(collection))
+
+    async def report_answer(self, request_id: str, helpful: bool, note: str = "") -> bool:
+        """See `CorpusClient.report_answer`."""
+        return await self._run(lambda: self._client.report_answer(request_id, helpful, note))
 
     async def properties(self, collection: str) -> dict[str, str]:
         """See `CorpusClient.properties`."""

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kubeflow_corpus.collections import COLLECTIONS, FILTERS, CollectionSpec, find_collection
 from kubeflow_corpus.embedding.embedder import Embedder
@@ -40,6 +41,9 @@ from kubeflow_corpus.store.schema import MAX_WINDOW, PUBLIC_PROPERTIES, keys_fil
 from kubeflow_corpus.tokens import ApproximateCounter
 from kubeflow_corpus.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from kubeflow_corpus.query.question_log import QuestionLog
+
 Result = TypeVar("Result")
 
 # How long a call waits for its turn; its deadline starts with the turn.
@@ -60,6 +64,7 @@ class Session:
         turns: Calls that run at once.
         visibility: Groups whose rows may be seen beside the public ones; None sees every row.
         timeout: Seconds of a search that names no other time.
+        log: Keeps the questions; None keeps none.
         owns_embedder: Whether closing the session closes the embedder.
         values: Known values by version, field and groups.
     """
@@ -70,6 +75,7 @@ class Session:
     visibility: tuple[str, ...] | None
     timeout: float
     owns_embedder: bool
+    log: QuestionLog | None = None
     values: dict[tuple[str, str, tuple[str, ...] | None], dict[str, int]] = field(default_factory=dict)
 
     @classmethod
@@ -109,7 +115,8 @@ class Session:
             preload=embedder is None and not settings.embeddings_url,
         )
         turns = threading.BoundedSemaphore(max_concurrent)
-        return cls(engine, pool, turns, visibility, timeout, owns_embedder=embedder is None)
+        log = _open_log(settings) if settings.question_log else None
+        return cls(engine, pool, turns, visibility, timeout, owns_embedder=embedder is None, log=log)
 
     def scoped(self, visibility: Sequence[str]) -> Session:
         """Returns a session that sees the rows of these groups, as far as this one sees them."""
@@ -126,10 +133,20 @@ class Session:
         request = SearchRequest.of(spec, query, options, visibility=self.visibility, timeout=self.timeout)
         started = time.perf_counter()
         try:
-            return self._in_turn(lambda: self.engine.search(request))
+            result = self._in_turn(lambda: self.engine.search(request))
         except CorpusError as error:
-            log_failure(request.request_id, spec.alias, error.code, (time.perf_counter() - started) * 1000)
+            total_ms = (time.perf_counter() - started) * 1000
+            log_failure(request.request_id, spec.alias, error.code, total_ms)
+            if self.log is not None:
+                self.log.record_failure(request.request_id, spec.name, query, error.code, total_ms)
             raise
+        if self.log is not None:
+            self.log.record(spec.name, query, result)
+        return result
+
+    def report_answer(self, request_id: str, helpful: bool, note: str) -> bool:
+        """Keeps what somebody says of an answer; False where no log has its question."""
+        return self.log is not None and self.log.report(request_id, helpful, note)
 
     def unit(self, unit_id: str, collection: str, token_budget: int, page: int) -> SourceUnit:
         """Returns a unit as a whole, or one page of it."""
@@ -214,6 +231,8 @@ class Session:
             self.engine.reranker.close()
         if self.owns_embedder:
             self.engine.vectors.close()
+        if self.log is not None:
+            self.log.close()
 
     # ---- units
 
@@ -307,6 +326,13 @@ def _make_embedder(settings: Settings) -> Embedder:
     from kubeflow_corpus.embedding.factory import embedder_from_settings
 
     return embedder_from_settings(settings, for_queries=True)
+
+
+def _open_log(settings: Settings) -> QuestionLog:
+    # Few programs keep a log, and importing its database takes as long as a search.
+    from kubeflow_corpus.query.question_log import QuestionLog
+
+    return QuestionLog(Path(settings.question_log), settings.question_log_days)
 
 
 def _hit(spec: CollectionSpec, rows: Sequence[Mapping[str, Any]]) -> Hit:

@@ -132,6 +132,12 @@ class ReadTool(Tool):
         """
 
 
+class ReportTool(ReadTool):
+    """A tool with which any caller says something of an answer; offered if ``MCP_FEEDBACK_ENABLED`` is set."""
+
+    __slots__ = ()
+
+
 class WriteTool(Tool):
     """A tool that writes; a caller needs the scope of writers, one call runs at a time, and each is audited."""
 
