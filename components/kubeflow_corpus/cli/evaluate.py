@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kubeflow_corpus.collections import COLLECTION_NAMES, find_collection
 from kubeflow_corpus.errors import EvaluationError
-from kubeflow_corpus.evaluation.questions import BEST_GRADE, Question, load_questions
+from kubeflow_corpus.evaluation.questions import BEST_GRADE, Question, add_question, load_questions, unit_address
 
 if TYPE_CHECKING:
     from kubeflow_corpus.evaluation.metrics import Answer, Difference
     from kubeflow_corpus.query.client import CorpusClient
     from kubeflow_corpus.query.options import ClientOptions
+    from kubeflow_corpus.query.question_log import AskedQuestion
     from kubeflow_corpus.vocabulary import Vocabulary
 
 DEFAULT_SAMPLE: Final = 200
@@ -61,12 +62,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also ask another corpus, such as one made with another chunker (may be repeated)",
     )
 
-    add = commands.add_parser("add", help="write a question from a query and the path that should answer it")
+    add = commands.add_parser("add", help="write a question from a query and what should answer it")
     add.add_argument("questions", type=Path, help="question set to add to")
-    add.add_argument("query", help="the question as it was asked")
-    add.add_argument("--tool", choices=COLLECTION_NAMES, required=True)
-    add.add_argument("--kind", required=True, help="what sort of question it is, such as howto or default")
-    add.add_argument("--expected", action="append", required=True, metavar="REPO:PATH[=GRADE]")
+    add.add_argument("query", nargs="?", default="", help="the question as it was asked (default: that of --from)")
+    add.add_argument(
+        "--from", dest="request", default="", metavar="REQUEST_ID", help="take the question from the log of questions"
+    )
+    add.add_argument("--log", type=Path, metavar="FILE", help="that log (default: the file of QUESTION_LOG)")
+    add.add_argument("--tool", choices=COLLECTION_NAMES, default="", help="which collection (default: that of --from)")
+    add.add_argument(
+        "--kind", default="", help="what sort of question it is, such as howto (default with --from: asked)"
+    )
+    add.add_argument("--expected", action="append", default=[], metavar="REPO:PATH[=GRADE]")
+    add.add_argument(
+        "--unit",
+        action="append",
+        default=[],
+        metavar="UNIT_ID|RANK",
+        help="the unit that answers it, by its key or its rank in the logged answer",
+    )
     add.add_argument("--must-contain", action="append", default=[], metavar="TEXT")
     add.add_argument("--product-area", default="")
     _catalogue(add)
@@ -234,33 +248,79 @@ def _ablate(args: argparse.Namespace) -> int:
 
 def _add(args: argparse.Namespace) -> int:
     vocabulary = _vocabulary(args)
-    present = load_questions(args.questions, vocabulary) if args.questions.exists() else ()
+    asked = _asked(args)
+    query, tool = args.query or (asked.question if asked else ""), args.tool or (asked.collection if asked else "")
+    if not query or not tool:
+        raise EvaluationError(
+            "The question or its tool is missing", remedy="Give a query and --tool, or --from REQUEST_ID"
+        )
     expected = dict(map(_graded, args.expected))
-    number = len(present) + 1
+    if args.unit:
+        expected |= dict.fromkeys(_addresses(tool, args.unit, asked), BEST_GRADE)
+    if not expected:
+        raise EvaluationError(
+            "Nothing says what would be right",
+            remedy="Give --expected REPO:PATH, or --unit with a unit_id (or, with --from, the rank of a hit)",
+        )
     question = Question(
-        id=args.id or f"{args.tool[0]}{number:03}",
-        query=args.query,
-        tool=args.tool,
-        kind=args.kind,
+        id=args.id,
+        query=query,
+        tool=find_collection(tool).name,
+        kind=args.kind or ("asked" if asked else ""),
         expected=expected,
         any_of=len(expected) > 1 and len(set(expected.values())) == 1,
+        filters=_asked_filters(asked),
         must_contain=tuple(args.must_contain),
         product_area=args.product_area,
     )
-    before = args.questions.read_text("utf-8") if present else ""
-    line = json.dumps(question.to_dict(), ensure_ascii=False)
-    # Written beside and read back first: a wrong question must not spoil the set.
-    draft = args.questions.with_suffix(".draft")
-    draft.parent.mkdir(parents=True, exist_ok=True)
-    draft.write_text(before + ("" if not before or before.endswith("\n") else "\n") + line + "\n", "utf-8")
-    try:
-        load_questions(draft, vocabulary)
-    except EvaluationError:
-        draft.unlink()
-        raise
-    draft.replace(args.questions)
-    print(f"added {question.id} to {args.questions}: {line}")
+    added = add_question(args.questions, question, vocabulary)
+    line = json.dumps(added.to_dict(), ensure_ascii=False)
+    print(f"added {added.id} to {args.questions}: {line}")
     return PASSED
+
+
+def _asked(args: argparse.Namespace) -> AskedQuestion | None:
+    """Returns the question of a request in the log, if one is named."""
+    if not args.request:
+        return None
+    from kubeflow_corpus.query.question_log import find_question
+    from kubeflow_corpus.settings import Settings
+
+    log = args.log or Path(Settings.from_env().question_log or "")
+    if log == Path(""):
+        raise EvaluationError("--from needs the log of questions", remedy="Name it with --log, or set QUESTION_LOG")
+    asked = find_question(log, args.request)
+    if asked is None:
+        raise EvaluationError(
+            f"{log} has no request {args.request!r}", remedy="Take its id from `kubeflow-corpus questions`"
+        )
+    if "{" in asked.question and not args.query:
+        print("note: something was taken out of this question; give QUERY to ask it in other words", file=sys.stderr)
+    return asked
+
+
+def _asked_filters(asked: AskedQuestion | None) -> dict[str, str]:
+    """Returns the filters of a question that a set can hold: one value each."""
+    filters = asked.filters if asked else {}
+    single = {
+        name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in filters.items()
+    }
+    return {name: value for name, value in single.items() if isinstance(value, str)}
+
+
+def _addresses(tool: str, units: Sequence[str], asked: AskedQuestion | None) -> list[str]:
+    """Returns the addresses of units that are named by their keys, or by their ranks in a logged answer."""
+    found = [unit for unit, _ in asked.units] if asked else []
+    keys = []
+    for text in units:
+        if text.isdigit() and not 1 <= int(text) <= len(found):
+            raise EvaluationError(
+                f"--unit {text}: the log has {len(found)} hits of this request", remedy="Name a unit_id"
+            )
+        keys.append(found[int(text) - 1] if text.isdigit() else text)
+    with _client() as client:
+        hits = [client.get_unit(key, collection=tool).hit for key in keys]
+    return [unit_address(hit.repo, hit.file_path, hit.document_id, hit.unit_id) for hit in hits]
 
 
 def _questions(args: argparse.Namespace) -> tuple[Question, ...]:

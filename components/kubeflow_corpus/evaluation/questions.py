@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -105,6 +108,44 @@ def load_questions(path: Path, vocabulary: Vocabulary | None = None) -> tuple[Qu
     if not questions:
         raise _wrong(path, 1, "there is no question")
     return tuple(questions.values())
+
+
+def add_question(path: Path, question: Question, vocabulary: Vocabulary | None = None) -> Question:
+    """Adds a question to the end of a set.
+
+    Args:
+        path: JSONL file; it is made if it is missing.
+        question: What is added; without an id it gets one.
+        vocabulary: Lists the products that a question may be about; None is the packaged one.
+
+    Returns:
+        The question with its id.
+
+    Raises:
+        EvaluationError: The question is wrong or its id is there already. The set is as it was.
+    """
+    present = load_questions(path, vocabulary) if path.exists() else ()
+    taken = {known.id for known in present}
+    numbered = (f"{question.tool[0]}{number:03}" for number in count(len(present) + 1))
+    added = question if question.id else replace(question, id=next(name for name in numbered if name not in taken))
+    before = path.read_text("utf-8") if present else ""
+    line = json.dumps(added.to_dict(), ensure_ascii=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Written beside and read back first: a wrong question must not spoil the set.
+    handle, name = tempfile.mkstemp(suffix=".jsonl", prefix=f".{path.stem}-", dir=path.parent)
+    draft = Path(name)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(before + ("" if not before or before.endswith("\n") else "\n") + line + "\n")
+        load_questions(draft, vocabulary)
+        if path.exists():
+            shutil.copymode(path, draft)
+        else:
+            draft.chmod(0o644)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return added
 
 
 def digest(questions: Iterable[Question]) -> str:
