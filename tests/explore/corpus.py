@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kubeflow_corpus.explore.app import Explorer
+from kubeflow_corpus.explore.asked import AskedLog, Tests
 from kubeflow_corpus.explore.corpus import Corpus
 from kubeflow_corpus.explore.guard import WriteToken
 from kubeflow_corpus.explore.originals import Originals
@@ -59,9 +60,11 @@ def hostile_database(folder: Path) -> str:
 
 
 @contextmanager
-def opened_page(uri: str, local: Path, **options: Any) -> Iterator[TestClient]:
+def opened_page(uri: str, local: Path, questions: Path | None = None, **options: Any) -> Iterator[TestClient]:
     """The page as a browser on this machine asks it."""
     settings = Settings(milvus_uri=uri, **options)
-    with CorpusClient(settings=settings, embeddings=MODEL, timeout=60) as client:
-        explorer = Explorer(Corpus(client, settings), Originals(local), WriteToken(TOKEN))
+    with CorpusClient(settings=settings.unlogged(), embeddings=MODEL, timeout=60) as client:
+        log = AskedLog(Path(settings.question_log) if settings.question_log else None)
+        tests = Tests(client, questions, WriteToken(TOKEN))
+        explorer = Explorer(Corpus(client, settings), Originals(local), log, tests)
         yield TestClient(explorer.app(), base_url=HOST)

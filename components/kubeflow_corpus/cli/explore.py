@@ -19,6 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument("--port", type=int, default=EXPLORER_PORT, help="port on 127.0.0.1 (default: %(default)s)")
     parser.add_argument(
+        "--questions", type=Path, metavar="FILE", help="question set (JSONL) that tests are added to; default: none"
+    )
+    parser.add_argument(
         "--local", type=Path, default=Path("local"), metavar="DIR", help="folder of local runs, which keep originals"
     )
 
@@ -26,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serves the page until it is ended."""
     from kubeflow_corpus.explore.app import Explorer
+    from kubeflow_corpus.explore.asked import AskedLog, Tests
     from kubeflow_corpus.explore.corpus import Corpus
     from kubeflow_corpus.explore.guard import WriteToken
     from kubeflow_corpus.explore.originals import Originals
@@ -41,12 +45,17 @@ def run(args: argparse.Namespace) -> int:
     with CorpusClient(settings=settings.unlogged(), timeout=TIMEOUT_SECONDS) as client:
         # So that the first question is answered as fast as the others.
         client.warm_up()
-        explorer = Explorer(Corpus(client, settings), Originals(args.local), token)
-        serve(explorer.app(), args.port, lambda port: _announce(HOST, port))
+        log = AskedLog(Path(settings.question_log) if settings.question_log else None)
+        tests = Tests(client, args.questions, token)
+        explorer = Explorer(Corpus(client, settings), Originals(args.local), log, tests)
+        shown = token.text if args.questions else ""
+        serve(explorer.app(), args.port, lambda port: _announce(HOST, port, shown))
     return 0
 
 
-def _announce(host: str, port: int) -> None:
+def _announce(host: str, port: int, token: str) -> None:
+    if token:
+        print(f"Write token: {token}")
     print(f"Open http://{host}:{port}/ (end with Ctrl-C)", flush=True)
 
 

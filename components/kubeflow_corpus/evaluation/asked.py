@@ -44,7 +44,7 @@ class Group:
         wordings: Others, the latest first.
         collections: Where it was asked.
         areas: Products that it is about.
-        requests: Ids of the searches, the latest first.
+        requests: Ids of the searches: those with bad answers first, and of them the latest.
         first: When it was asked first, as seconds since 1970.
         last: When it was asked last.
         empty: Searches that found nothing or failed.
@@ -164,6 +164,12 @@ def _kinds(asked: AskedQuestion) -> list[str]:
     return [name for name, applies in found.items() if applies]
 
 
+def _standing(asked: AskedQuestion) -> int:
+    """Returns how bad an answer is; the worst is 0."""
+    kinds = _kinds(asked)
+    return next((place for place, kind in enumerate(SECTIONS[:4]) if kind in kinds), len(SECTIONS))
+
+
 def _wording(question: str) -> str:
     return " ".join(_WORDS.findall(question.casefold()))
 
@@ -203,7 +209,7 @@ def _group(questions: list[AskedQuestion], new_since: float) -> Group:
         wordings=tuple(wordings)[1 : SHOWN_WORDINGS + 1],
         collections=tuple(dict.fromkeys(question.collection for question in latest)),
         areas=tuple(dict.fromkeys(area for question in latest for area in question.areas)),
-        requests=tuple(question.request_id for question in latest)[:SHOWN_WORDINGS],
+        requests=tuple(question.request_id for question in sorted(latest, key=_standing))[:SHOWN_WORDINGS],
         first=first,
         last=latest[0].at,
         empty=kinds["empty"],

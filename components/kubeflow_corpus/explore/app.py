@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -17,15 +19,18 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from kubeflow_corpus.collections import COLLECTION_NAMES, COLLECTIONS, find_collection
-from kubeflow_corpus.errors import CorpusError, InvalidArgument
+from kubeflow_corpus.collections import COLLECTION_NAMES, COLLECTIONS, CollectionSpec, find_collection
+from kubeflow_corpus.errors import CorpusError, EvaluationError, InvalidArgument, PermissionDenied, QueryError
+from kubeflow_corpus.evaluation.asked import SECTIONS
 from kubeflow_corpus.explore import structure
+from kubeflow_corpus.explore.asked import AskedLog, Tests, filter_names
 from kubeflow_corpus.explore.choices import FORM_FILTERS, Asking
 from kubeflow_corpus.explore.corpus import Corpus, page_of
-from kubeflow_corpus.explore.guard import Guard, WriteToken
+from kubeflow_corpus.explore.guard import Guard
 from kubeflow_corpus.explore.originals import Original, Originals
 from kubeflow_corpus.explore.searching import LISTS, ask, weigh
 from kubeflow_corpus.explore.texts import plain, short, shown, web_address
+from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.tuning import FUSIONS, MODES
 from kubeflow_corpus.reports.pages import templates_of
 from kubeflow_corpus.store.schema import HEAD_PREFIX, MODEL_KEY, TOKEN_BUDGET_KEY
@@ -48,16 +53,18 @@ class Explorer:
     Args:
         corpus: What is shown.
         originals: Where the texts are that documents were cut from.
-        token: Has to be in every form that writes.
+        log: Questions that were asked.
+        tests: Where a question becomes a test.
     """
 
-    def __init__(self, corpus: Corpus, originals: Originals, token: WriteToken) -> None:
+    def __init__(self, corpus: Corpus, originals: Originals, log: AskedLog, tests: Tests) -> None:
         self._corpus = corpus
         self._originals = originals
-        self._token = token
+        self._log = log
+        self._tests = tests
         self._searches = ThreadPoolExecutor(SEARCHES, thread_name_prefix="explore-search")
         self._templates = templates_of("kubeflow_corpus.explore", "kubeflow_corpus.reports")
-        self._templates.filters.update(shown=shown, short=short, plain=plain, web_address=web_address)
+        self._templates.filters.update(shown=shown, short=short, plain=plain, web_address=web_address, quoted=quote)
 
     def app(self) -> Starlette:
         """Returns the application."""
@@ -67,8 +74,12 @@ class Explorer:
             "/source": self.source,
             "/document": self.document,
             "/versions": self.versions,
+            "/questions": self.questions,
+            "/question": self.question,
+            "/test": self.test,
         }
         routes = [Route(path, _answered(self, endpoint)) for path, endpoint in pages.items()]
+        routes.append(Route("/test", _answered(self, self.add_test), methods=["POST"]))
         static = Mount("/static", StaticFiles(directory=STATIC), name="static")
         return Starlette(routes=[*routes, static], middleware=[Middleware(Guard)])
 
@@ -141,7 +152,69 @@ class Explorer:
         values: dict[str, Any] = {"spec": spec, "before": before, "now": now, "found": found, "listed": listed}
         return self._page("differences.html", pages=_pages(request), state=fields.get("state", ""), **values)
 
+    async def questions(self, request: Request) -> Response:
+        """Shows what was asked, by what was wrong with the answers."""
+        fields = request.query_params
+        days = _whole(fields, "days") if fields.get("days") else 0
+        report = await _in_thread(partial(self._log.report, days))
+        if report is None:
+            return self._page("questions.html", report=None, log=self._log.path)
+        kind = fields.get("show", "") if fields.get("show") in SECTIONS else ""
+        groups = report.section(kind) if kind else report.groups
+        values: dict[str, Any] = {"kind": kind, "days": days, "sections": SECTIONS, "pages": _pages(request)}
+        return self._page("questions.html", report=report, listed=page_of(groups, _page_number(fields)), **values)
+
+    async def question(self, request: Request) -> Response:
+        """Shows one question with what was found."""
+        asked = await _in_thread(partial(self._log.find, request.query_params.get("id", "")))
+        keys = [unit for unit, _ in asked.units]
+        units = await _in_thread(partial(self._corpus.units, asked.collection, keys))
+        filters = {name: ",".join(value) if isinstance(value, list) else value for name, value in asked.filters.items()}
+        again = Asking(asked.question, (find_collection(asked.collection).name,), filters)
+        return self._page(
+            "question.html", asked=asked, units=units, again=again, spec=find_collection(asked.collection)
+        )
+
+    async def test(self, request: Request) -> Response:
+        """Shows the form that makes a test of a question and the unit that answers it."""
+        fields = request.query_params
+        spec = find_collection(fields.get("in", ""))
+        hit = await _in_thread(partial(self._tests.unit, spec.name, fields.get("unit", "")))
+        filters = {name: fields[name] for name in filter_names(spec.name) if fields.get(name)}
+        return self._test_page(spec, hit, fields.get("q", ""), filters)
+
+    async def add_test(self, request: Request) -> Response:
+        """Adds a test to the set."""
+        fields = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
+        try:
+            added = await _in_thread(partial(self._tests.add, fields))
+        except (PermissionDenied, EvaluationError) as error:
+            spec = find_collection(fields.get("in", ""))
+            hit = await _in_thread(partial(self._tests.unit, spec.name, fields.get("unit", "")))
+            filters = {name: fields[name] for name in filter_names(spec.name) if fields.get(name)}
+            status = 403 if isinstance(error, PermissionDenied) else 400
+            return self._test_page(
+                spec, hit, fields.get("q", ""), filters, problem=str(error), status=status, given=fields
+            )
+        return self._page("added.html", added=added, path=self._tests.path)
+
     # ---- parts
+
+    def _test_page(
+        self,
+        spec: CollectionSpec,
+        hit: Hit,
+        question: str,
+        filters: Mapping[str, str],
+        *,
+        problem: str = "",
+        status: int = 200,
+        given: Mapping[str, str] | None = None,
+    ) -> Response:
+        values: dict[str, Any] = {"spec": spec, "hit": hit, "question": question, "filters": filters}
+        return self._page(
+            "test.html", status=status, problem=problem, given=given or {}, path=self._tests.path, **values
+        )
 
     def _original(self, collection: str, document_id: str) -> Original | str:
         client = self._corpus.client
@@ -152,7 +225,7 @@ class Explorer:
 
     def problem(self, error: CorpusError) -> Response:
         """Returns the page that says what went wrong."""
-        status = 400 if isinstance(error, InvalidArgument) else 503
+        status = 400 if isinstance(error, QueryError) else 503
         return self._page("problem.html", status=status, error=str(error))
 
     def _page(self, template: str, *, status: int = 200, **values: Any) -> Response:
@@ -196,6 +269,15 @@ def _link(path: str, **fields: Any) -> str:
     return f"{path}?{urlencode(fields, errors='replace')}"
 
 
+def _test_link(spec: CollectionSpec, question: str, unit_id: str, filters: Mapping[str, Any]) -> str:
+    """Returns the address of the form that makes a test; of the filters it has those of one value, as a set does."""
+    values = {
+        name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in filters.items()
+    }
+    single = {name: value for name, value in values.items() if isinstance(value, str)}
+    return _link("/test", **{"q": question, "in": spec.name, "unit": unit_id, **single})
+
+
 # What every template may use.
 _COMMON: Final[Mapping[str, Any]] = {
     "collections": COLLECTIONS,
@@ -205,12 +287,13 @@ _COMMON: Final[Mapping[str, Any]] = {
     "modes": MODES,
     "lists": LISTS,
     "link": _link,
+    "test_link": _test_link,
     "weigh": weigh,
     "heads_of": lambda properties: {
         name.removeprefix(HEAD_PREFIX): value for name, value in properties.items() if name.startswith(HEAD_PREFIX)
     },
     "model_key": MODEL_KEY,
-    "more_pages": [],
+    "day": lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M"),
     "problem": "",
     "answers": (),
 }

@@ -211,6 +211,18 @@ class Corpus:
         rows = self.client.every_row(collection, spec.output_fields, only={"document_id": [document_id]})
         return sorted(rows, key=lambda row: (row["chunk_index"], row["id"]))
 
+    def units(self, collection: str, unit_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Returns the first row of each unit that is still there, by its key.
+
+        Raises:
+            CorpusError: The collection is not served, or Milvus does not answer.
+        """
+        if not unit_ids:
+            return {}
+        fields = find_collection(collection).output_fields
+        rows = self.client.every_row(collection, fields, only={"unit_id": list(unit_ids)})
+        return {str(row["unit_id"]): row for row in sorted(rows, key=lambda row: -int(row["chunk_index"]))}
+
     def versions(self, collection: str) -> list[Version]:
         """Returns the kept versions of a collection, the oldest first."""
         served = served_name(self._settings.collection_prefix, find_collection(collection).alias)
