@@ -171,10 +171,11 @@ def test_a_person_browses_to_the_original(browser: Browser, explorer: Served) ->
         page.get_by_role("link", name="orchard-website").click()
         page.get_by_role("link", name="content/en/docs/started/installation.md").click()
         page.get_by_role("link", name="Beside its original").click()
-        lines = page.locator(".lines tbody tr")
-        assert lines.count() > 30
-        assert page.locator(".lines .removed .reason").count() > 0
-        page.locator(".lines a").first.click()
+        assert page.locator(".lines code").count() > 30
+        assert page.get_by_text("removed: front matter").is_visible()
+        original, cut = (page.locator(f".block.odd {part}").first.bounding_box() for part in (".lines", ".cut .text"))
+        assert original and cut and original["x"] < cut["x"] and abs(original["y"] - cut["y"]) < 60
+        page.get_by_role("link", name="row 1", exact=True).click()
         assert "#row-1" in page.url and page.locator("#row-1").is_visible()
 
 

@@ -27,7 +27,7 @@ from kubeflow_corpus.explore.asked import AskedLog, Tests, filter_names
 from kubeflow_corpus.explore.choices import FORM_FILTERS, Asking
 from kubeflow_corpus.explore.corpus import Corpus, page_of
 from kubeflow_corpus.explore.guard import Guard
-from kubeflow_corpus.explore.originals import Original, Originals
+from kubeflow_corpus.explore.originals import Original, Originals, blocks
 from kubeflow_corpus.explore.searching import LISTS, ask, weigh
 from kubeflow_corpus.explore.texts import plain, short, shown, web_address
 from kubeflow_corpus.query.hit import Hit
@@ -132,7 +132,7 @@ class Explorer:
             if isinstance(original, str):
                 return self._page("original.html", missing=original, original=None, listed=None, **values)
             listed = page_of(original.lines, _page_number(fields), LINES)
-            return self._page("original.html", missing="", original=original, listed=listed, **values)
+            return self._page("original.html", missing="", original=original, listed=listed, blocks=blocks, **values)
         crd = [str(row["content_text"]) for row in of_unit if structure.is_custom_resource(row)]
         values["tree"] = structure.field_tree(crd) if crd else None
         listed = page_of(of_unit, _page_number(fields), ROWS)

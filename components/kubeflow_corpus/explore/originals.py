@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +38,23 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """Lines of an original that one thing happened to.
+
+    Attributes:
+        lines: Its lines.
+        removed: The rule that removed them; empty where rows carry them.
+        rows: Numbers of the rows that carry them.
+        begun: Numbers of the rows that begin here.
+    """
+
+    lines: tuple[Line, ...]
+    removed: str
+    rows: tuple[int, ...]
+    begun: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Original:
     """The text that a document was cut from.
 
@@ -44,13 +62,13 @@ class Original:
         revision: Commit of the text; empty where its source has none.
         lines: Its lines.
         removed: Lines by the rule that removed them.
-        rows: Rows that it is cut into.
+        rows: Texts of the rows that it is cut into, the first is number 1.
     """
 
     revision: str
     lines: tuple[Line, ...]
     removed: Mapping[str, int]
-    rows: int
+    rows: tuple[str, ...]
 
 
 class Originals:
@@ -130,7 +148,17 @@ def _inspected(document: Document, tokens: int, vocabulary: Vocabulary) -> Origi
         Line(place + 1, text.rstrip("\r\n"), tuple(rows[place]), "" if rows[place] else removed[place])
         for place, text in enumerate(texts)
     )
-    return Original(document.revision, tuple(lines), inspection["removed_lines"], len(inspection["rows"]))
+    cut = tuple(str(row["content_text"]) for row in inspection["rows"])
+    return Original(document.revision, tuple(lines), inspection["removed_lines"], cut)
+
+
+def blocks(lines: Sequence[Line]) -> Iterator[Block]:
+    """Yields lines in blocks, each row beginning in the first block that has a line of it."""
+    seen: set[int] = set()
+    for (rows, removed), group in groupby(lines, key=lambda line: (line.rows, line.removed)):
+        begun = tuple(row for row in rows if row not in seen)
+        seen.update(rows)
+        yield Block(tuple(group), removed, rows, begun)
 
 
 def _lines(document: Document, vocabulary: Vocabulary) -> list[str]:

@@ -53,7 +53,8 @@ def field_tree(texts: Iterable[str]) -> FieldNode | None:
     root = FieldNode("")
     for path, about in islice(_fields(texts), MAX_FIELDS):
         node = root
-        for name in path.split("."):
+        # A list and its items are one field.
+        for name in path.replace("[]", "").split("."):
             node = node.children.setdefault(name, FieldNode(name))
         # Each view repeats the fields that it stands under.
         node.about = node.about or about
