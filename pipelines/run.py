@@ -15,7 +15,7 @@ from kubeflow_corpus.errors import CatalogueError, RunFailed, SettingsError
 from kubeflow_corpus.ingest.options import RunOptions
 from kubeflow_corpus.ingest.progress import Event
 from kubeflow_corpus.ingest.report import CRASH_REMEDY, notify, run_failed
-from kubeflow_corpus.ingest.run_report import run_page, run_report
+from kubeflow_corpus.ingest.run_report import past_reports, run_page, run_report
 from kubeflow_corpus.ingest.runner import RunFolders, dry_run_collection, row_digest
 from kubeflow_corpus.ingest.step import TRACED_AS
 from kubeflow_corpus.ingest.store import stored_sources
@@ -206,7 +206,8 @@ def _write_report(result: LocalRun, found: Sequence[Failure], place: Workplace) 
     report["run"] = place.run_id
     try:
         place.report.with_suffix(".json").write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
-        place.report.write_text(run_page(report), encoding="utf-8")
+        before = past_reports(place.run.parent, place.run_id)
+        place.report.write_text(run_page(report, before), encoding="utf-8")
     except OSError as error:
         # On a full disk the run says so itself, and why it ended matters more than its page.
         print(f"the report was not written: {error}", file=sys.stderr)

@@ -1,8 +1,15 @@
+from dataclasses import replace
+from html import escape
+from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+from kubeflow_corpus.errors import EvaluationError
+from kubeflow_corpus.evaluation.baseline import Setup
+from kubeflow_corpus.evaluation.history import add_run, read_runs
 from kubeflow_corpus.evaluation.metrics import Answer, compare
 from kubeflow_corpus.evaluation.questions import Question
-from kubeflow_corpus.evaluation.report import explain, to_html, to_junit
+from kubeflow_corpus.evaluation.report import about_run, explain, explorer_link, to_html, to_junit
 
 ASKED = Question("q<1>", "why <b>fails</b> \x00 & how", "issues", "symptom", {"r/r:a": 3}, must_contain=("cause",))
 MISSED = Answer(ASKED, (("r/r:x",), ("r/r:y",)), lists={"dense": ("r/r:x", "r/r:a"), "bm25": ("r/r:y",)})
@@ -43,3 +50,44 @@ def test_junit_fails_exactly_the_missed_questions() -> None:
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     failed = [case.get("name") for case in suite if case.find("failure") is not None]
     assert failed == ["q<1>: why <b>fails</b>  & how"]
+
+
+SETUP = Setup("set one", "a/model", {"head:site": "0123456789abcdef", "head:<b>": "f"})
+
+
+def test_the_page_says_of_what_it_is() -> None:
+    page = to_html("run", [FOUND], about=about_run("2026-01-02T03:04:05Z", SETUP))
+
+    assert "2026-01-02T03:04:05Z" in page and "a/model" in page
+    assert "0123456789ab<" in page and "&lt;b&gt;" in page
+
+
+def test_a_miss_leads_to_the_page_that_shows_why() -> None:
+    asked = replace(ASKED, query="why & how?", filters={"state": "open"})
+
+    link = explorer_link(asked, "http://127.0.0.1:9000/")
+    page = to_html("run", [replace(MISSED, question=asked)], explorer="http://127.0.0.1:9000/")
+
+    assert link == "http://127.0.0.1:9000/?q=why+%26+how%3F&in=issues&state=open"
+    assert f'href="{escape(link)}"' in page
+
+
+def test_a_trend_is_of_runs_of_the_same_questions(tmp_path: Path) -> None:
+    file = tmp_path / "kept" / "history.jsonl"
+
+    first = add_run(file, "1", SETUP, [MISSED])
+    other = add_run(file, "2", replace(SETUP, questions="set two"), [FOUND])
+    last = add_run(file, "3", SETUP, [FOUND])
+
+    assert [run.at for run in first] == ["1"] and [run.at for run in other] == ["2"]
+    assert [(run.at, run.metrics["hit@1"]) for run in last] == [("1", 0.0), ("3", 1.0)]
+    assert "from 0.000 to 1.000" in to_html("run", [FOUND], history=last)
+    assert "last runs" not in to_html("run", [FOUND], history=first)
+    assert len(read_runs(file)) == 3
+
+
+def test_a_history_that_is_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("my notes\n")
+    with pytest.raises(EvaluationError, match="not a history"):
+        add_run(tmp_path / "notes", "1", SETUP, [FOUND])
+    assert (tmp_path / "notes").read_text() == "my notes\n"

@@ -8,11 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from kubeflow_corpus.evaluation.questions import load_questions
+from kubeflow_corpus.evaluation.baseline import Setup
+from kubeflow_corpus.evaluation.history import PastRun
+from kubeflow_corpus.evaluation.metrics import Answer
+from kubeflow_corpus.evaluation.questions import Question, load_questions
+from kubeflow_corpus.evaluation.report import to_html
+from kubeflow_corpus.ingest.results import SourceState, StepResult
+from kubeflow_corpus.ingest.run_report import run_page, run_report
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.settings import Settings
 
 from tests.explore.browsing import (
+    AXE,
     LOOKS,
     Served,
     faults,
@@ -260,3 +267,64 @@ def test_hostile_texts_run_nothing(browser: Browser, tmp_path: Path) -> None:
             tab.goto(f"{page.url}/document?in={name}&id=evil:{name}.md")
             assert tab.get_by_text("<script>document.title").first.is_visible()
             assert tab.locator("body").is_visible()
+
+
+REPORTS = {
+    "evaluation": to_html(
+        "Retrieval over questions.jsonl",
+        [
+            Answer(
+                Question(
+                    f"q{number}",
+                    f"{HOSTILE[number % 3]} {'word ' * 30}",
+                    "docs",
+                    f"kind{number % 4}",
+                    {"a/b:" + "c" * 90: 3},
+                ),
+                (("example/site:" + "content/en/docs/" * 8 + "page.md",),) * (number % 3),
+                milliseconds=40.0,
+            )
+            for number in range(12)
+        ],
+        failures=["hit@1 is 0.2, which is below its floor 0.9"],
+        about={"date": "2026-01-01T00:00:00Z", "model": "sentence-transformers/all-MiniLM-L6-v2", "site": "0" * 40},
+        history=[PastRun("", Setup("", "", {}), {"hit@1": number / 9, "mrr@10": 0.5}) for number in range(9)],
+    ),
+    "run": run_page(
+        run_report(
+            [
+                StepResult(
+                    collection="docs",
+                    step="publish",
+                    counts={f"figure number {number}": 10**number for number in range(9)},
+                    sources=(
+                        SourceState(
+                            collection="docs",
+                            step="chunk",
+                            source="a-source-with-a-long-name",
+                            left_out={"draft": 8},
+                            examples={"draft": ["content/en/docs/" * 9]},
+                        ),
+                    ),
+                )
+            ]
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_reports_fit_and_open_offline(browser: Browser, tmp_path: Path, name: str, width: int, scheme: str) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(REPORTS[name], "utf-8")
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)  # type: ignore[arg-type]
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(file.as_uri())
+    assert overflow(page) == 0
+    assert asked == [file.as_uri()]
+    assert not AXE or faults(page) == []
+    context.close()

@@ -10,7 +10,7 @@ import pytest
 from kubeflow_corpus.ingest.progress import Event
 from kubeflow_corpus.ingest.report import report as last_step
 from kubeflow_corpus.ingest.results import SourceState, StepResult
-from kubeflow_corpus.ingest.run_report import EXAMPLES, run_page, run_report, with_examples
+from kubeflow_corpus.ingest.run_report import EXAMPLES, past_reports, run_page, run_report, with_examples
 from kubeflow_corpus.ingest.summary import summary_lines
 from kubeflow_corpus.records import Skip
 
@@ -54,6 +54,24 @@ def test_a_page_shows_what_anybody_wrote_as_text() -> None:
 
     assert HOSTILE not in page and page.count("&lt;script&gt;") > 8
     assert not tags.found & {"script", "img", "onerror"}
+
+
+def test_a_page_shows_the_last_runs(tmp_path: Path) -> None:
+    for number in range(3):
+        folder = tmp_path / f"2026010{number}-docs"
+        folder.mkdir()
+        result = StepResult(collection="docs", step="publish", run=folder.name, counts={"rows": 10 * number + 5})
+        (folder / "report.json").write_text(json.dumps(run_report([result])))
+    (tmp_path / "20260103-docs").mkdir()
+    (tmp_path / "20260103-docs" / "report.json").write_text("{ half")
+    now = run_report([StepResult(collection="docs", step="publish", run="20260104-docs", counts={"rows": 35})])
+
+    before = past_reports(tmp_path, "20260104-docs")
+
+    assert [report["run"] for report in before] == ["20260100-docs", "20260101-docs", "20260102-docs"]
+    assert "rows over 4 runs: from 5 to 35" in run_page(now, before)
+    assert past_reports(tmp_path, "20260101-docs") == before[:1]
+    assert "last runs" not in run_page(now)
 
 
 def _changes(result: StepResult) -> dict[str, tuple[int, int]]:

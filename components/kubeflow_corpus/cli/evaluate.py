@@ -7,14 +7,17 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kubeflow_corpus.collections import COLLECTION_NAMES, find_collection
 from kubeflow_corpus.errors import EvaluationError
 from kubeflow_corpus.evaluation.questions import BEST_GRADE, Question, add_question, load_questions, unit_address
+from kubeflow_corpus.reports.pages import EXPLORER_URL
 
 if TYPE_CHECKING:
+    from kubeflow_corpus.evaluation.baseline import Setup
     from kubeflow_corpus.evaluation.metrics import Answer, Difference
     from kubeflow_corpus.query.client import CorpusClient
     from kubeflow_corpus.query.options import ClientOptions
@@ -92,6 +95,15 @@ def _measured(parser: argparse.ArgumentParser) -> None:
         "--floor", action="append", default=[], metavar="METRIC=VALUE", help="fail below it, e.g. hit@5=0.95"
     )
     parser.add_argument("--report", type=Path, metavar="OUT.html", help="write the HTML report")
+    parser.add_argument(
+        "--history", type=Path, metavar="FILE.jsonl", help="add this run to the file; the report shows the last runs"
+    )
+    parser.add_argument(
+        "--explorer",
+        default=EXPLORER_URL,
+        metavar="URL",
+        help="page of `explore` that misses link to (default: %(default)s)",
+    )
     parser.add_argument("--junit", type=Path, metavar="OUT.xml", help="write JUnit XML, one test case per question")
     parser.add_argument("--mode", choices=("hybrid", "dense", "bm25"), help="instead of the router's choice")
     parser.add_argument("--json", action="store_true", help="print the metrics as JSON")
@@ -146,7 +158,7 @@ def _run(args: argparse.Namespace) -> int:
     verdict = gate(answers, baseline=baseline, tolerance=tolerance, floors=floors)
     scores = {answer.question.id: score(answer) for answer in answers}
     differences = compare_scores(scores, baseline.scores) if baseline else ()
-    _write(args, f"Retrieval over {args.questions.name}", answers, differences, verdict.failures)
+    _write(args, f"Retrieval over {args.questions.name}", setup, answers, differences, verdict.failures)
     if args.save_baseline:
         Baseline(setup, scores).write(args.save_baseline)
     _print(args, answers, differences, verdict.failures)
@@ -155,18 +167,20 @@ def _run(args: argparse.Namespace) -> int:
 
 def _known_items(args: argparse.Namespace) -> int:
     from kubeflow_corpus.evaluation.baseline import check_floors, gate
+    from kubeflow_corpus.evaluation.run import setup_of
 
     floors = dict(map(_floor, args.floor))
     check_floors(floors)
     with _client() as client:
         questions = _items_of(client, args.tool or ["docs"], args.sample)
+        setup = setup_of(client, questions)
         answers = _answers(client, questions, {"mode": args.mode} if args.mode else {}, label="known items")
     if args.save:
         args.save.parent.mkdir(parents=True, exist_ok=True)
         lines = (json.dumps(question.to_dict(), ensure_ascii=False) + "\n" for question in questions)
         args.save.write_text("".join(lines), "utf-8")
     verdict = gate(answers, floors=floors)
-    _write(args, "Known items", answers, (), verdict.failures)
+    _write(args, "Known items", setup, answers, (), verdict.failures)
     _print(args, answers, (), verdict.failures)
     if not args.json:
         _print_groups(answers)
@@ -365,15 +379,28 @@ def _answers(
 def _write(
     args: argparse.Namespace,
     title: str,
+    setup: Setup,
     answers: Sequence[Answer],
     differences: Sequence[Difference],
     failures: Sequence[str],
 ) -> None:
-    from kubeflow_corpus.evaluation.report import to_html, to_junit
+    from kubeflow_corpus.evaluation.history import add_run
+    from kubeflow_corpus.evaluation.report import about_run, to_html, to_junit
 
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    history = add_run(args.history, at, setup, answers) if args.history else ()
     if args.report:
+        page = to_html(
+            title,
+            answers,
+            differences,
+            failures,
+            about=about_run(at, setup),
+            history=history,
+            explorer=args.explorer,
+        )
         args.report.parent.mkdir(parents=True, exist_ok=True)
-        args.report.write_text(to_html(title, answers, differences, failures), "utf-8")
+        args.report.write_text(page, "utf-8")
     if args.junit:
         args.junit.parent.mkdir(parents=True, exist_ok=True)
         args.junit.write_text(to_junit(answers), "utf-8")

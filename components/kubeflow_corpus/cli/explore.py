@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kubeflow_corpus.errors import SettingsError
-from kubeflow_corpus.evaluation.report import EXPLORER_PORT
+from kubeflow_corpus.reports.pages import EXPLORER_PORT
 
 # A person waits for an answer, on a machine that may be busy.
 TIMEOUT_SECONDS: Final = 30.0

@@ -80,6 +80,8 @@ class Explorer:
         }
         routes = [Route(path, _answered(self, endpoint)) for path, endpoint in pages.items()]
         routes.append(Route("/test", _answered(self, self.add_test), methods=["POST"]))
+        style = self._templates.get_template("page.css").render()
+        routes.append(Route("/page.css", lambda _: Response(style, media_type="text/css")))
         static = Mount("/static", StaticFiles(directory=STATIC), name="static")
         return Starlette(routes=[*routes, static], middleware=[Middleware(Guard)])
 

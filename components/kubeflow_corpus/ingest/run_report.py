@@ -5,8 +5,10 @@ The console shows the same in short. The page stands for itself: it opens offlin
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from kubeflow_corpus.ingest.progress import Event
@@ -16,6 +18,8 @@ from kubeflow_corpus.records import Skip
 from kubeflow_corpus.reports.pages import render_page
 
 REPORT_VERSION: Final = 1
+# Runs that a trend shows.
+SHOWN_RUNS: Final = 20
 # Documents that are named for one reason, and characters of such a name.
 EXAMPLES: Final = 5
 _EXAMPLE_CHARACTERS: Final = 200
@@ -51,9 +55,49 @@ def run_report(
     }
 
 
-def run_page(report: Mapping[str, Any]) -> str:
-    """Returns the page of what `run_report` returned."""
-    return render_page("run.html", title=f"Run {report['run']}".strip(), report=report)
+def run_page(report: Mapping[str, Any], before: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Returns the page of what `run_report` returned.
+
+    Args:
+        report: Of this run.
+        before: Of the runs before it, the oldest first, for the trend.
+    """
+    return render_page("run.html", title=f"Run {report['run']}".strip(), report=report, trend=_trend([*before, report]))
+
+
+def past_reports(runs: Path, newest: str) -> list[dict[str, Any]]:
+    """Returns what earlier runs on this machine left, the oldest first.
+
+    Args:
+        runs: Folder of runs, which are named by their time.
+        newest: Name of the run that they come before.
+    """
+    found = []
+    for path in sorted(runs.glob("*/report.json")):
+        if path.parent.name >= newest:
+            continue
+        try:
+            report = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError):
+            # A run that was ended while it wrote: the others still show a trend.
+            continue
+        if isinstance(report, dict) and report.get("report_version") == REPORT_VERSION:
+            found.append(report)
+    return found[-SHOWN_RUNS:]
+
+
+def _trend(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
+    """Returns figures over the last runs by collection and name, of the collections of the last run."""
+    trend: dict[str, dict[str, list[float]]] = {}
+    for name in (part["collection"] for part in reports[-1]["collections"]):
+        series: dict[str, list[float]] = {}
+        for report in reports:
+            for part in (part for part in report["collections"] if part["collection"] == name):
+                seconds = sum(step["seconds"] for step in report["steps"] if step["collection"] == name)
+                for figure, count in {**part["figures"], "seconds": seconds}.items():
+                    series.setdefault(figure, []).append(float(count))
+        trend[name] = {figure: counts for figure, counts in series.items() if len(counts) > 1 and any(counts)}
+    return {name: series for name, series in trend.items() if series}
 
 
 def _collection(result: StepResult) -> dict[str, Any]:

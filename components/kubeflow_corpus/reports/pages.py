@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+# Where `kubeflow-corpus explore` answers, unless it was given another port: reports link there.
+EXPLORER_PORT: Final = 8090
+EXPLORER_URL: Final = f"http://127.0.0.1:{EXPLORER_PORT}"
 
 
 def render_page(template: str, **values: Any) -> str:
