@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +14,6 @@ from kubeflow_corpus.evaluation.questions import Question, load_questions
 from kubeflow_corpus.evaluation.report import to_html
 from kubeflow_corpus.ingest.results import SourceState, StepResult
 from kubeflow_corpus.ingest.run_report import run_page, run_report
-from kubeflow_corpus.query.client import CorpusClient
-from kubeflow_corpus.settings import Settings
 
 from tests.explore.browsing import (
     AXE,
@@ -31,7 +28,8 @@ from tests.explore.browsing import (
     served,
 )
 from tests.explore.corpus import HOSTILE, hostile_database
-from tests.retrieval.samples import COLLECTIONS, environment, run
+from tests.explore.sample import index_sample
+from tests.retrieval.samples import COLLECTIONS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -60,19 +58,7 @@ PAGES = {
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample corpus, indexed by the steps of a run, what the run kept, and a log of questions."""
     folder: Path = tmp_path_factory.mktemp("sample")
-    with environment(str(folder / "corpus.db"), folder / "vectors"):
-        for collection in COLLECTIONS:
-            assert run(collection, folder / "run").ok
-    for fetched in (folder / "run").glob("*/fetch/*/rows.jsonl.zst"):
-        kept = folder / "local" / "runs" / "one" / fetched.parent.name / "fetch" / "documents"
-        kept.mkdir(parents=True)
-        shutil.copy(fetched, kept)
-    settings = Settings(milvus_uri=str(folder / "corpus.db"), question_log=str(folder / "asked.db"))
-    with CorpusClient(settings=settings, timeout=60) as client:
-        client.search_docs("How do I install Orchard?", request_id="install")
-        client.search_docs("how can I install orchard", request_id="again")
-        client.search_issues("quux flooble zzyzx", request_id="nothing")
-        client.report_answer("install", False, "the page of version 2 is missing")
+    index_sample(folder)
     return folder
 
 
