@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from kubeflow_corpus.errors import EvaluationError
-from kubeflow_corpus.evaluation.questions import BEST_GRADE, digest, load_questions
+from kubeflow_corpus.evaluation.questions import BEST_GRADE, Question, add_question, digest, load_questions
 
 GOOD = {"id": "q1", "query": "what is the default", "tool": "docs", "kind": "default", "expected": ["a/b:docs/x.md"]}
 
@@ -12,6 +12,30 @@ def written(path: Path, *lines: object) -> Path:
     file = path / "questions.jsonl"
     file.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines) + "\n", "utf-8")
     return file
+
+
+def test_a_question_is_added_whatever_characters_it_has(tmp_path: Path) -> None:
+    file = tmp_path / "set" / "q.jsonl"
+    texts = ["a\u2028b", "a\x85b\x1c", 'tab\tline\nquote" \\', "\u202eturned", "{{x}}"]
+    for text in texts:
+        add_question(file, Question("", text, "docs", "asked", {"a/b:c": 3}))
+    assert [question.query for question in load_questions(file)] == texts
+    assert [question.id for question in load_questions(file)] == ["d001", "d002", "d003", "d004", "d005"]
+
+
+def test_an_id_is_made_that_is_not_taken(tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    add_question(file, Question("d002", "first", "docs", "asked", {"a/b:c": 3}))
+    assert add_question(file, Question("", "second", "docs", "asked", {"a/b:c": 3})).id == "d003"
+
+
+def test_a_wrong_question_names_the_set_and_leaves_it(tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    add_question(file, Question("", "first", "docs", "asked", {"a/b:c": 3}))
+    before = file.read_bytes()
+    with pytest.raises(EvaluationError, match=r"q\.jsonl:2: "):
+        add_question(file, Question("", "second", "docs", "asked", {"nowhere": 3}))
+    assert file.read_bytes() == before and [*tmp_path.iterdir()] == [file]
 
 
 def test_a_list_of_paths_means_that_any_one_of_them_is_a_full_answer(tmp_path: Path) -> None:

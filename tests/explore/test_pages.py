@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
-from kubeflow_corpus.collections import COLLECTION_NAMES
+from kubeflow_corpus.collections import COLLECTION_NAMES, DOCS
 from starlette.testclient import TestClient
 
-from tests.explore.corpus import HOSTILE
+from tests.explore.corpus import HOSTILE, opened_page
+from tests.query.corpus import docs_chunks, fill, sealed
 
 CACHING = {"q": "how do I switch caching off?"}
 
@@ -154,6 +157,23 @@ def test_what_does_not_exist_is_said(page: TestClient, path: str) -> None:
 def test_versions_are_listed(page: TestClient) -> None:
     assert "kubeflow_docs_v1" in page.get("/versions").text
     assert "No document differs" in page.get("/versions?in=docs&from=1&to=1").text
+
+
+def test_two_versions_are_compared(tmp_path: Path) -> None:
+    uri = str(tmp_path / "corpus.db")
+    before = sealed([page for page in docs_chunks() if "early" not in page.document_id])
+    now = sealed([page for page in docs_chunks() if "canary" not in page.document_id])
+    fill(uri, [(DOCS, before)], alias=False)
+    fill(uri, [(DOCS, [replace(now[0], title="Another title"), *now[1:]])], version=2)
+    with opened_page(uri, tmp_path) as page:
+        assert page.get("/versions").text.count("kubeflow_docs_v") == 2
+        text = page.get("/versions?in=docs&from=1&to=2").text
+        assert "1 added" in text and "1 changed" in text and "1 lost" in text
+        assert "site:canary.md" in page.get("/versions?in=docs&from=1&to=2&state=lost").text
+        added = page.get("/versions?in=docs&from=1&to=2&state=added").text
+        assert "site:early.md" in added and "site:canary.md" not in added
+        # What is lost cannot be opened.
+        assert not [link for link in links(text, "/document") if "canary" in link]
 
 
 HOSTILE_PATHS = (

@@ -217,15 +217,16 @@ def fill(
     bm25: bool = True,
     alias: bool = True,
     model: str = "",
+    version: int = 1,
 ) -> None:
-    """Writes collections as version 1 behind their aliases."""
+    """Writes collections as a version behind their aliases."""
     settings = Settings(milvus_uri=uri)
     client = connect(settings)
     backend = replace(detect_backend(client), bm25=bm25)
     identity = MODEL.identity
     for spec, chunks in contents or everything():
         served = served_name(prefix, spec.alias)
-        name = physical_name(served, 1)
+        name = physical_name(served, version)
         properties = {
             SCHEMA_VERSION_KEY: SCHEMA_VERSION,
             MODEL_KEY: model or identity.model,

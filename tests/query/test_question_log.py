@@ -143,7 +143,7 @@ def test_what_is_too_old_is_deleted(path: Path, result: SearchResult) -> None:
     assert b"an old" not in everything(path)
 
 
-@pytest.mark.parametrize("broken", ["folder", "text", "locked", "newer"])
+@pytest.mark.parametrize("broken", ["folder", "text", "tables", "newer"])
 def test_a_log_that_cannot_be_written_costs_no_answer(
     corpus_uri: str, path: Path, broken: str, caplog: pytest.LogCaptureFixture
 ) -> None:

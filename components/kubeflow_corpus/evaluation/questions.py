@@ -96,9 +96,14 @@ def load_questions(path: Path, vocabulary: Vocabulary | None = None) -> tuple[Qu
         raise EvaluationError(
             f"Question set {path} cannot be read: {error}", remedy="Name a JSONL file of questions", path=str(path)
         ) from error
+    return _parsed(text, path, vocabulary)
+
+
+def _parsed(text: str, path: Path, vocabulary: Vocabulary | None) -> tuple[Question, ...]:
     questions: dict[str, Question] = {}
     areas = (vocabulary or default_vocabulary()).areas
-    for number, line in enumerate(text.splitlines(), 1):
+    # Other ends of lines than this one may stand in a question.
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         question = _question(line, path, number, areas)
@@ -130,14 +135,15 @@ def add_question(path: Path, question: Question, vocabulary: Vocabulary | None =
     added = question if question.id else replace(question, id=next(name for name in numbered if name not in taken))
     before = path.read_text("utf-8") if present else ""
     line = json.dumps(added.to_dict(), ensure_ascii=False)
+    text = before + ("" if not before or before.endswith("\n") else "\n") + line + "\n"
+    # Read back before it is written: a wrong question must not spoil the set.
+    _parsed(text, path, vocabulary)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Written beside and read back first: a wrong question must not spoil the set.
-    handle, name = tempfile.mkstemp(suffix=".jsonl", prefix=f".{path.stem}-", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", dir=path.parent)
     draft = Path(name)
     try:
         with open(handle, "w", encoding="utf-8") as file:
-            file.write(before + ("" if not before or before.endswith("\n") else "\n") + line + "\n")
-        load_questions(draft, vocabulary)
+            file.write(text)
         if path.exists():
             shutil.copymode(path, draft)
         else:
