@@ -68,7 +68,7 @@ def test_a_miss_leads_to_the_page_that_shows_why() -> None:
     link = explorer_link(asked, "http://127.0.0.1:9000/")
     page = to_html("run", [replace(MISSED, question=asked)], explorer="http://127.0.0.1:9000/")
 
-    assert link == "http://127.0.0.1:9000/?q=why+%26+how%3F&in=issues&state=open"
+    assert link == "http://127.0.0.1:9000/?q=why+%26+how%3F&in=issues&state=open&expected=r%2Fr%3Aa"
     assert f'href="{escape(link)}"' in page
 
 

@@ -83,6 +83,15 @@ def test_two_settings_are_compared(page: TestClient) -> None:
     assert "only here" in text
 
 
+def test_what_should_be_found_is_marked(page: TestClient) -> None:
+    asked = {**CACHING, "in": "docs"}
+    found = page.get("/", params={**asked, "expected": ["acme/site:caching.md#use", "x/y:z"]}).text
+    assert found.count('<span class="badge good">expected</span>') == 1
+    assert "expected=acme%2Fsite" in links(found, "/?q=")[0]
+    missed = page.get("/", params={**asked, "expected": HOSTILE[0]}).text
+    assert "None of these hits is expected" in missed and HOSTILE[0] not in missed
+
+
 def test_a_filter_that_a_collection_does_not_know_is_said(page: TestClient) -> None:
     text = page.get("/", params={**CACHING, "state": "open"}).text
     assert text.count("Not known here: state") == 2

@@ -6,10 +6,14 @@ import argparse
 import logging
 import socket
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kubeflow_corpus.errors import SettingsError
+from kubeflow_corpus.collections import COLLECTION_NAMES
+from kubeflow_corpus.errors import CollectionNotFound, SettingsError
 from kubeflow_corpus.reports.pages import EXPLORER_PORT
+
+if TYPE_CHECKING:
+    from kubeflow_corpus.query.client import CorpusClient
 
 # A person waits for an answer, on a machine that may be busy.
 TIMEOUT_SECONDS: Final = 30.0
@@ -43,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     _check_port(HOST, args.port)
     token = WriteToken()
     with CorpusClient(settings=settings.unlogged(), timeout=TIMEOUT_SECONDS) as client:
+        _require_any(client)
         # So that the first question is answered as fast as the others.
         client.warm_up()
         log = AskedLog(Path(settings.question_log) if settings.question_log else None)
@@ -51,6 +56,22 @@ def run(args: argparse.Namespace) -> int:
         shown = token.text if args.questions else ""
         serve(explorer.app(), args.port, lambda port: _announce(HOST, port, shown))
     return 0
+
+
+def _require_any(client: CorpusClient) -> None:
+    """Refuses a corpus in which nothing is served: that is a path or a prefix that was meant otherwise.
+
+    Raises:
+        CollectionNotFound: There is no collection.
+    """
+    missing = []
+    for name in COLLECTION_NAMES:
+        try:
+            client.served_version(name)
+        except CollectionNotFound as error:
+            missing.append(error)
+    if len(missing) == len(COLLECTION_NAMES):
+        raise missing[0]
 
 
 def _announce(host: str, port: int, token: str) -> None:

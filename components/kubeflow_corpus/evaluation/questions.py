@@ -102,7 +102,7 @@ def load_questions(path: Path, vocabulary: Vocabulary | None = None) -> tuple[Qu
 def _parsed(text: str, path: Path, vocabulary: Vocabulary | None) -> tuple[Question, ...]:
     questions: dict[str, Question] = {}
     areas = (vocabulary or default_vocabulary()).areas
-    # Other ends of lines than this one may stand in a question.
+    # Only this ends a line: other ends of lines may be part of a question.
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue

@@ -74,8 +74,9 @@ def about_run(at: str, setup: Setup) -> dict[str, str]:
 
 
 def explorer_link(question: Question, explorer: str) -> str:
-    """Returns the address at which `explore` asks a question, with its filters."""
-    fields = {"q": question.query, "in": question.tool, **question.filters}
+    """Returns the address at which `explore` asks a question, with its filters and what it expects."""
+    fields = [("q", question.query), ("in", question.tool), *question.filters.items()]
+    fields += [("expected", address) for address in question.expected]
     return f"{explorer.rstrip('/')}/?{urlencode(fields, errors='replace')}"
 
 

@@ -47,7 +47,7 @@ class ClientSearcher:
         milliseconds = (time.perf_counter() - started) * 1000
         return Answer(
             question=question,
-            ranked=tuple(map(_addresses, result.hits)),
+            ranked=tuple(map(addresses_of, result.hits)),
             areas=tuple(tuple(hit.product_area) for hit in result.hits),
             evidence=result.evidence(max_hits=EVIDENCE_HITS),
             intent=result.intent.name,
@@ -97,7 +97,7 @@ def problems(answer: Answer, cutoff: int = EVIDENCE_HITS) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _addresses(hit: Hit) -> tuple[str, ...]:
+def addresses_of(hit: Hit) -> tuple[str, ...]:
     """Returns every address under which a question may expect a hit, the most telling one first."""
     unit = unit_address(hit.repo, hit.file_path, hit.document_id, hit.unit_id)
     return tuple(dict.fromkeys((unit, f"{hit.repo}:{hit.file_path}", hit.citation_url, *hit.also_at)))

@@ -91,7 +91,7 @@ class Explorer:
         """Shows the form, and what the collections answer to the question in the address."""
         fields = request.query_params
         try:
-            asking = Asking.read(fields, fields.getlist("in"))
+            asking = Asking.read(fields, fields.getlist("in"), fields.getlist("expected"))
         except InvalidArgument as error:
             return self._page("search.html", status=400, asking=Asking(fields.get("q", "")), problem=str(error))
         if not asking.question:

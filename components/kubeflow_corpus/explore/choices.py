@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self, cast
 from urllib.parse import urlencode
@@ -117,6 +117,7 @@ class Asking:
         filters: By name; each collection takes those that it knows.
         choices: Settings.
         other: Settings to compare with; None compares nothing.
+        expected: Addresses of what should be found, as question sets write them: such hits are marked.
     """
 
     question: str = ""
@@ -124,14 +125,16 @@ class Asking:
     filters: Mapping[str, str] = field(default_factory=dict)
     choices: Choices = field(default_factory=Choices)
     other: Choices | None = None
+    expected: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, fields: Mapping[str, str], names: list[str]) -> Self:
+    def read(cls, fields: Mapping[str, str], names: list[str], expected: Sequence[str] = ()) -> Self:
         """Reads an address.
 
         Args:
             fields: Of the query part.
             names: Every value of its field ``in``.
+            expected: Every value of its field ``expected``.
 
         Raises:
             InvalidArgument: A value is none that exists.
@@ -144,6 +147,7 @@ class Asking:
             filters={name: value for name in FORM_FILTERS if (value := fields.get(name, "").strip())},
             choices=Choices.read(fields),
             other=Choices.read(fields, OTHER) if fields.get("compare") else None,
+            expected=tuple(filter(None, expected)),
         )
 
     def address(self, path: str = "/") -> str:
@@ -152,9 +156,10 @@ class Asking:
         if self.collections != COLLECTION_NAMES:
             fields += [("in", name) for name in self.collections]
         fields += [*self.filters.items(), *self.choices.fields().items()]
+        fields += [("expected", address) for address in self.expected]
         if self.other is not None:
             fields += [("compare", "1"), *self.other.fields(OTHER).items()]
-        return f"{path}?{urlencode(fields)}"
+        return f"{path}?{urlencode(fields, errors='replace')}"
 
     def filters_of(self, spec: CollectionSpec) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Returns the filters that a collection knows, and the names of those that it does not."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from kubeflow_corpus.collections import CollectionSpec, find_collection
 from kubeflow_corpus.errors import CollectionNotFound, CorpusError
+from kubeflow_corpus.evaluation.run import addresses_of
 from kubeflow_corpus.explore.choices import Asking, Choices
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.evidence import Evidence
@@ -64,11 +65,13 @@ class Found:
     Attributes:
         hit: The unit.
         label: Of its fragment in the evidence; empty where it found no room.
+        expected: Whether it is what should be found.
         moved: Places that it is higher than with the settings it is compared with; None where those do not find it.
     """
 
     hit: Hit
     label: str
+    expected: bool = False
     moved: int | None = None
 
 
@@ -129,7 +132,10 @@ def _answer(client: CorpusClient, asking: Asking, spec: CollectionSpec, choices:
         return Answer(spec, choices, unknown, problem=str(error))
     evidence = result.evidence_block()
     labels = {citation["unit_id"]: citation["id"] for citation in reversed(evidence.citations)}
-    found = tuple(Found(hit, labels.get(hit.unit_id, "")) for hit in result.hits)
+    expected = set(asking.expected)
+    found = tuple(
+        Found(hit, labels.get(hit.unit_id, ""), bool(expected & set(addresses_of(hit)))) for hit in result.hits
+    )
     words = content_words(asking.question)
     return Answer(spec, choices, unknown, result, words=words, found=found, evidence=evidence)
 
@@ -140,7 +146,7 @@ def _compared(pair: Sequence[Answer]) -> list[Answer]:
     compared = []
     for answer, others in zip(pair, reversed(ranks), strict=True):
         found = tuple(
-            Found(each.hit, each.label, others[each.hit.unit_id] - rank if each.hit.unit_id in others else None)
+            replace(each, moved=others[each.hit.unit_id] - rank if each.hit.unit_id in others else None)
             for rank, each in enumerate(answer.found)
         )
         compared.append(replace(answer, found=found))
