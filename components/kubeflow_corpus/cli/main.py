@@ -43,6 +43,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "schedule": Command("pipelines.schedule", "ingest", "make a cluster's recurring runs match a YAML file"),
     "search": Command("kubeflow_corpus.cli.search", "", "search the docs, the issue threads or the code"),
     "explore": Command("kubeflow_corpus.cli.explore", "mcp", "open a page to search, browse and understand a corpus"),
+    "init": Command("kubeflow_corpus.cli.init", "ingest", "write a catalogue for a repository or folder that has none"),
     "inspect": Command("kubeflow_corpus.cli.inspect", "ingest", "show how one file is chunked, or why it is skipped"),
     "status": Command("kubeflow_corpus.cli.status", "", "show what each alias serves, its age and the last run"),
     "versions": Command("kubeflow_corpus.cli.versions", "", "list the kept versions of each collection"),

@@ -121,6 +121,11 @@ class RepositoryPaths:
     def __contains__(self, path: str) -> bool:
         return path in self.paths
 
+    def below(self, folder: str, *suffixes: str) -> list[str]:
+        """Returns the paths below a folder that end so, sorted; an empty folder is the whole repository."""
+        start = f"{folder}/" if folder else ""
+        return sorted(path for path in self.paths if path.startswith(start) and path.lower().endswith(suffixes))
+
     def derived(self, name: str, build: Callable[[Collection[str]], _Derived]) -> _Derived:
         """Returns what `build` makes of the paths; it is asked the first time only."""
         if name not in self._derived:
@@ -165,6 +170,7 @@ class SiteGenerator(Protocol):
         indented_code: Whether four spaces start a block of code.
         title_has_anchor: Whether a heading of level 1 has an anchor that a link can name.
         has_addresses: Whether pages have addresses of their own, below that of the site.
+        config_names: Names of the files by which `find_site` recognises a site, patterns as in a shell.
     """
 
     name: str
@@ -172,6 +178,21 @@ class SiteGenerator(Protocol):
     indented_code: bool = True
     title_has_anchor: bool = True
     has_addresses: bool = True
+    config_names: tuple[str, ...] = ()
+
+    def find_site(self, path: str, text: str, known: RepositoryPaths) -> Site | None:
+        """Recognises a site by its configuration.
+
+        Args:
+            path: A file of the repository whose name is one of `config_names`.
+            text: Its content.
+            known: Every path of the repository.
+
+        Returns:
+            The site, its `base_url` empty where the configuration does not say it; None where the file configures
+            something else.
+        """
+        return None
 
     def is_config(self, path: str, site: Site) -> bool:
         """Returns whether `read_config` wants the file at this path of the repository."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import posixpath
 import re
+from functools import cache
 from typing import Final
 from urllib.parse import quote
 
-from kubeflow_corpus.sites.base import URL_SAFE, Page, SiteGenerator
+from kubeflow_corpus.sites.base import URL_SAFE, Page, RepositoryPaths, Site, SiteGenerator
 from kubeflow_corpus.sites.front_matter import FrontMatter
 from kubeflow_corpus.sites.mdx import rewrite_mdx
 from kubeflow_corpus.sites.page_lines import Rewritten
@@ -19,14 +20,32 @@ from kubeflow_corpus.sites.page_lines import Rewritten
 _NUMBER_PREFIX: Final = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
 _NO_NUMBER_PREFIX: Final = re.compile(r"^(?:(?:\d{2}|\d{4})[-_.]\d{2}(?:[-_.](?:\d{2}|\d{4}))?|\d+[-_.]\d+)")
 
+_SETTINGS: Final = ("url", "baseUrl", "routeBasePath", "path")
+
 
 class Docusaurus(SiteGenerator):
     """Sites that Docusaurus builds; its anchors are those of GitHub."""
 
     name = "docusaurus"
+    config_names = ("docusaurus.config.*",)
     # MDX has no indented code, and level 1 is rendered without an id.
     indented_code = False
     title_has_anchor = False
+
+    def find_site(self, path: str, text: str, known: RepositoryPaths) -> Site | None:
+        """Recognises a configuration with pages in its docs folder.
+
+        The configuration is a program: it is read, never run, and only what stands there as a literal is known.
+        """
+        settings = {name: match[1] for name in _SETTINGS if (match := _literal(name).search(text))}
+        folder = posixpath.dirname(path)
+        places = (settings.get("path", "docs"), "docs")
+        roots = (posixpath.normpath(posixpath.join(folder, place)) for place in places)
+        root = next((root for root in roots if known.below(root, ".md", ".mdx")), "")
+        address = settings.get("url", "")
+        base_url = f"{address.rstrip('/')}/{settings.get('baseUrl', '/').lstrip('/')}" if address else ""
+        params = {"route_base_path": settings["routeBasePath"]} if "routeBasePath" in settings else {}
+        return Site(self.name, root, base_url, params) if root else None
 
     def hidden_reason(self, page: Page) -> str:
         """Returns whether a page is a draft, unlisted, or a partial that other pages include."""
@@ -53,6 +72,11 @@ class Docusaurus(SiteGenerator):
     def rewrite(self, page: Page) -> Rewritten:
         """Replaces what is MDX."""
         return rewrite_mdx(page.body, page.site.params, dict(page.vocabulary.mdx_components))
+
+
+@cache
+def _literal(name: str) -> re.Pattern[str]:
+    return re.compile(rf"""(?:^|[\s{{,])["']?{name}["']?\s{{0,8}}:\s{{0,8}}["'`]([^"'`\n]{{1,300}})["'`]""")
 
 
 def page_slug(relative: str, front: FrontMatter) -> str:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from kubeflow_corpus.records import Document
 from kubeflow_corpus.sites.anchors import Anchors, GoldmarkAnchors
 from kubeflow_corpus.sites.base import URL_SAFE, Inheritance, Page, RepositoryPaths, Site, SiteGenerator
-from kubeflow_corpus.sites.front_matter import FrontMatter, read_front_matter
+from kubeflow_corpus.sites.front_matter import FrontMatter, parse_mapping, read_front_matter
 from kubeflow_corpus.sites.hugo_config import CONFIG_FILES, VERSION_FILES, hugo_version, pinned_version, read_params
 from kubeflow_corpus.sites.hugo_shortcodes import site_folder, template_needs
 from kubeflow_corpus.sites.page_lines import Rewritten
@@ -32,6 +32,22 @@ class Hugo(SiteGenerator):
     """Sites that Hugo builds."""
 
     name = "hugo"
+    config_names = ("hugo.toml", "hugo.yaml", "hugo.yml", "hugo.json") + (
+        "config.toml",
+        "config.yaml",
+        "config.yml",
+        "config.json",
+    )
+
+    def find_site(self, path: str, text: str, known: RepositoryPaths) -> Site | None:
+        """Recognises a configuration with pages in its content folder; of several languages the default one."""
+        config = parse_mapping(text, path.rpartition(".")[2]) or {}
+        settings = {str(key).lower(): value for key, value in config.items()}
+        folder = posixpath.dirname(path).removesuffix("config/_default").rstrip("/")
+        content = posixpath.join(folder, str(settings.get("contentdir") or "content"))
+        language = str(settings.get("defaultcontentlanguage") or "en")
+        root = next((root for root in (f"{content}/{language}", content) if known.below(root, ".md")), "")
+        return Site(self.name, root, str(settings.get("baseurl") or "")) if root else None
 
     def is_config(self, path: str, site: Site) -> bool:
         """Returns whether a file configures the site or pins its Hugo, in the folder of the site or above all."""

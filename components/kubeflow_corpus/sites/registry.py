@@ -14,6 +14,7 @@ GENERATORS: Final = {
     "hugo": "kubeflow_corpus.sites.hugo",
     "docusaurus": "kubeflow_corpus.sites.docusaurus",
     "sphinx": "kubeflow_corpus.sites.sphinx",
+    "mkdocs": "kubeflow_corpus.sites.mkdocs",
     "markdown": "kubeflow_corpus.sites.plain_markdown",
 }
 _NO_SITE: Final = {"": "kubeflow_corpus.sites.repository"}

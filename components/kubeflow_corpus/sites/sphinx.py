@@ -24,6 +24,7 @@ from kubeflow_corpus.sites.page_lines import Rewritten
 _CONFIG: Final = "conf.py"
 # What is read of the configuration; names of a site's own parameters are not among them.
 _SETTINGS: Final = ("exclude_patterns", "myst_substitutions", "html_file_suffix")
+_SPHINX_CONFIG: Final = re.compile(r"^(?:extensions|html_theme|html_baseurl|myst_\w+)\s*=", re.MULTILINE)
 _MAX_CONFIG: Final = 200_000
 _MAX_PATTERNS: Final = 200
 _NO_ID: Final = re.compile(r"[^a-z0-9]+")
@@ -37,6 +38,15 @@ class Sphinx(SiteGenerator):
 
     name = "sphinx"
     page_patterns = ("**/*.md",)
+    config_names = (_CONFIG,)
+
+    def find_site(self, path: str, text: str, known: RepositoryPaths) -> Site | None:
+        """Recognises a configuration of Sphinx with pages beside it; its address may be that of Read the Docs."""
+        root = posixpath.dirname(path)
+        if _SPHINX_CONFIG.search(text[:_MAX_CONFIG]) is None or not known.below(root, ".md", ".rst"):
+            return None
+        address = _literals(_parsed(text), ("html_baseurl",)).get("html_baseurl", "")
+        return Site(self.name, root, str(address))
 
     def is_config(self, path: str, site: Site) -> bool:
         """Returns whether a file is the configuration of the site."""
@@ -45,11 +55,7 @@ class Sphinx(SiteGenerator):
     def read_config(self, files: Mapping[str, bytes], site: Site) -> dict[str, Any]:
         """Reads the settings that are literals; a configuration that does not parse gives nothing."""
         source = files.get(posixpath.join(site.root, _CONFIG), b"")
-        try:
-            module = ast.parse(source.decode("utf-8-sig")) if len(source) <= _MAX_CONFIG else ast.Module([], [])
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return {}
-        return _literals(module)
+        return _literals(_parsed(source.decode("utf-8-sig", "replace")), _SETTINGS)
 
     def companions(self, path: str, text: str, site: Site, known: RepositoryPaths) -> Iterable[str]:
         """Yields the files that a page includes."""
@@ -82,14 +88,21 @@ class Sphinx(SiteGenerator):
         return rewrite_myst(page)
 
 
-def _literals(module: ast.Module) -> dict[str, Any]:
+def _parsed(config: str) -> ast.Module:
+    try:
+        return ast.parse(config) if len(config) <= _MAX_CONFIG else ast.Module([], [])
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def _literals(module: ast.Module, names: Iterable[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for statement in module.body:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
             continue
         name = statement.targets[0].id
         try:
-            value = ast.literal_eval(statement.value) if name in _SETTINGS else None
+            value = ast.literal_eval(statement.value) if name in names else None
         except (ValueError, TypeError, RecursionError, MemoryError):
             continue
         if isinstance(value, dict):

@@ -119,7 +119,7 @@ def fetch_documents(
         SourceError: As `resolve_revision`; also where a plain folder changed while it was read.
     """
     _refuse_unsafe(source)
-    with _opened(source, revision, workdir, settings, limits) as tree:
+    with open_tree(source, revision, workdir, settings, limits) as tree:
         yield from _documents(source, revision, tree, named)
 
 
@@ -267,13 +267,29 @@ def _document(
 
 
 @contextmanager
-def _opened(
-    source: Source, revision: Revision, workdir: Path, settings: Settings | None, limits: TransferLimits
+def open_tree(
+    source: Source,
+    revision: Revision,
+    workdir: Path,
+    settings: Settings | None = None,
+    limits: TransferLimits = DEFAULT_LIMITS,
 ) -> Iterator[Tree]:
+    """Opens the tree of a source at a revision; what was fetched of it is removed in the end.
+
+    Args:
+        source: A docs or code source.
+        revision: What `resolve_revision` gave.
+        workdir: A folder for the fetched objects.
+        settings: Where ``GITHUB_TOKEN`` comes from; None reads the environment.
+        limits: What the source may cost.
+
+    Raises:
+        SourceError: As `resolve_revision`.
+    """
     folder = workdir / f"{source.name}.git"
     repositories: list[GitRepository] = []
 
-    def open_tree(access: Access) -> Tree:
+    def opened(access: Access) -> Tree:
         repositories.append(GitRepository(folder, access, limits))
         return repositories[-1].tree(revision.commit, source.ref)
 
@@ -281,7 +297,7 @@ def _opened(
         if _is_plain_folder(source):
             yield _folder_tree(source, folder, limits)
         else:
-            yield _with_access(source, settings, open_tree)
+            yield _with_access(source, settings, opened)
     finally:
         for repository in repositories[-1:]:
             repository.remove()
