@@ -17,10 +17,11 @@ WORDS = Vocabulary(project="Orchard")
 
 
 def bonuses(
-    question: str, section: str, title: str = "Overview", path: str = "docs/hives/overview.md"
+    question: str, section: str, title: str = "Overview", path: str = "docs/hives/overview.md", **more: Any
 ) -> dict[str, float]:
     """What a section gets for a question."""
     fields: dict[str, Any] = {"title": title, "section_path": section, "file_path": path, "product_area": ["hives"]}
+    fields |= more
     return HeadingScorer(read(question, WORDS)).bonuses(fields, PREFERENCES)
 
 
@@ -35,6 +36,8 @@ def opening(question: str, text: str, path: str = "docs/hives/overview.md") -> d
         ("Installing the hives", "how do I install a hive"),
         ("Migrating queries", "migration of a query"),
         ("Setting quotas", "set a quota"),
+        ("How to backup hives", "back up a hive"),
+        ("Hive setup", "set up a hive"),
     ],
 )
 def test_words_meet_whatever_their_endings(left: str, right: str) -> None:
@@ -105,6 +108,63 @@ def test_an_installation_is_wanted_of_the_subject() -> None:
     assert "installation" not in bonuses(question, "Hives have been installed", title="Tutorial")
 
 
+@pytest.mark.parametrize("heading", ["Why hives", "Use cases", "Motivation", "Key benefits", "When to use hives"])
+def test_why_asks_what_a_thing_is_good_for(heading: str) -> None:
+    assert bonuses("why use hives", heading)["definition"] > 0
+    assert "definition" not in bonuses("why use combs", heading)
+    assert "definition" not in bonuses("what is a hive", heading)
+
+
+@pytest.mark.parametrize("heading", ["Why does a hive not start?", "Why is my hive empty?"])
+def test_a_heading_that_asks_for_a_cause_is_no_motive(heading: str) -> None:
+    assert "definition" not in bonuses("why use hives", heading)
+
+
+def test_first_steps_are_wanted_by_who_wants_to_begin() -> None:
+    question, first = "getting started with Orchard", "docs/get-started/drone.md"
+    heading, start, rest, install = (
+        bonuses(question, section, title="Send a drone", path=path, chunk_index=index, view="").get("installation", 0)
+        for section, path, index in (
+            *(("Quick start", "docs/hives.md", 4), ("Before", first, 0)),
+            *(("Send it", first, 1), ("Install with Helm", "docs/hives.md", 1)),
+        )
+    )
+
+    assert heading == start == PREFERENCES.installation
+    assert rest == start / 2 and install == 0
+
+
+@pytest.mark.parametrize(
+    ("chunk_index", "view", "opens"), [(0, "", True), (1, "2", True), (2, "3", True), (1, "", False), (3, "2", False)]
+)
+def test_every_row_of_the_first_section_introduces_the_page(chunk_index: int, view: str, opens: bool) -> None:
+    given = bonuses("what is a swarm", "", title="Swarms", chunk_index=chunk_index, view=view)
+
+    assert given.get("introduction", 0) == (PREFERENCES.introduction if opens else 0)
+
+
+def test_the_introduction_is_that_of_the_page_that_is_named_so() -> None:
+    question = "what is a swarm"
+    lead, headed, wider, other = (
+        bonuses(question, section, title=title, chunk_index=0, view="").get("introduction", 0)
+        for section, title in (("", "Swarms"), ("Two of them", "Swarms"), ("", "Swarm quotas"), ("", "Combs"))
+    )
+
+    assert lead > headed > 0 and lead > wider > 0 and other == 0
+    # "Overview" is about what its folder is called.
+    overview = bonuses("what is a hive", "", title="Overview", chunk_index=0, view="")
+    assert overview["introduction"] == PREFERENCES.introduction
+    # Who asks why knows what it is.
+    assert "introduction" not in bonuses("why use a swarm", "", title="Swarms", chunk_index=0, view="")
+
+
+def test_the_name_of_the_repository_is_in_all_of_its_pages() -> None:
+    fields = {"title": "Hives of Meadow", "chunk_index": 0, "view": ""}
+
+    assert bonuses("what is a hive", "", repo="meadow/website", **fields)["introduction"] == PREFERENCES.introduction
+    assert bonuses("what is a hive", "", repo="acme/docs", **fields)["introduction"] < PREFERENCES.introduction
+
+
 def test_a_reference_comes_later_unless_a_key_is_asked_for() -> None:
     path = "docs/reference/api.md"
 
@@ -137,10 +197,20 @@ def test_only_definitions_look_at_how_a_text_begins() -> None:
 
 def test_no_bonus_is_more_than_what_is_announced() -> None:
     # `rank` leaves units unread that no bonus would lift: see `HeadingScorer.most`.
-    for question in ("what is a hive", "how do I install hives", "swarm quotas", "spec.swarm.limit"):
+    questions = ("what is a hive", "why use hives", "how do I install hives", "swarm quotas", "spec.swarm.limit")
+    for question in questions:
         scorer = HeadingScorer(read(question, WORDS))
-        for section in (question, "What is a hive?", "Install hives", "Swarm quotas", "spec.swarm.limit"):
-            assert sum(bonuses(question, section).values()) <= scorer.most(PREFERENCES)
+        for section in (
+            question,
+            "",
+            "What is a hive?",
+            "Why hives",
+            "Install hives",
+            "Swarm quotas",
+            "spec.swarm.limit",
+        ):
+            given = bonuses(question, section, title="Hives", chunk_index=0, view="")
+            assert sum(given.values()) <= scorer.most(PREFERENCES)
 
 
 def test_texts_change_the_order_and_say_why() -> None:

@@ -8,7 +8,7 @@ and not in a vocabulary.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -24,6 +24,8 @@ _OPENING_SENTENCES: Final = 4
 _SEPARATOR: Final = " > "
 
 _WORD: Final = re.compile(r"[^\W_]+")
+# "back up" is written "backup" as well, and "set up" "setup".
+_PARTICLE: Final = re.compile(r"(?<=[a-z]) (?=(?:up|down|out|in|off)\b)")
 _SUFFIXES: Final = (
     *(("ies", "y"), ("ations", "ate"), ("ation", "ate"), ("ating", "ate")),
     *(("ing", ""), ("ed", ""), ("es", ""), ("s", "")),
@@ -40,13 +42,17 @@ _DEFINES: Final = re.compile(
     r"|.*\boverview\W{0,20}$)",
     re.IGNORECASE,
 )
-_INSTALLS: Final = re.compile(
-    r"\b(?:install(?:ing|ations?)?|set ?up|setting up|deploy(?:ing|ment)?|get(?:ting)? started|quick ?start)\b",
+_MOTIVATES: Final = re.compile(
+    r"^\W*(?:why\b(?! (?:do|does|did|is|are|can|won|isn|doesn))|(?:the |key )?(?:motivations?|benefits?|advantages?)\b"
+    r"|use cases?\b|when (?:to|should)\b.*\buse\b)",
     re.IGNORECASE,
 )
+_INSTALLS: Final = re.compile(r"\b(?:install(?:ing|ations?)?|set ?up|setting up|deploy(?:ing|ment)?)\b", re.IGNORECASE)
+_BEGINS: Final = re.compile(r"\b(?:get(?:ting)?[ -_]started|quick[ -_]?start|hello[ -_]world)\b", re.IGNORECASE)
 _ASKED_TO_INSTALL: Final = re.compile(
     r"\b(?:install\w*|set(?:ting)? ?up|get(?:ting)? started(?: with)?|quick ?start(?: guide)?)\b", re.IGNORECASE
 )
+_ASKED_TO_BEGIN: Final = re.compile(r"\b(?:get(?:ting)? started|quick ?start)\b", re.IGNORECASE)
 _QUESTION_WORD: Final = re.compile(r"^\W*(what|why|how|when|who|which|where)\b", re.IGNORECASE)
 _REFERENCE_PATH: Final = re.compile(r"(?:^|/)(?:[\w-]*-)?references?(?:/|\.\w+$)", re.IGNORECASE)
 # Where the thing that is asked about ends: "what is a trial in that product" asks about trials.
@@ -63,7 +69,7 @@ _SENTENCE_END: Final = re.compile(r"\n\s*\n|(?<=\.)\s")
 @lru_cache(maxsize=32_768)
 def stems(text: str) -> frozenset[str]:
     """Returns the content words of a heading or a question without their endings: "Installing" meets "install"."""
-    return frozenset(_stem(word) for word in _WORD.findall(text.lower()) if word not in STOP_WORDS)
+    return frozenset(_stem(word) for word in _WORD.findall(_PARTICLE.sub("", text.lower())) if word not in STOP_WORDS)
 
 
 def _stem(word: str) -> str:
@@ -75,6 +81,12 @@ def _stem(word: str) -> str:
 
 # What headings and questions say of any subject.
 _ANY_SUBJECT: Final = stems("overview introduction introducing definition define explain describe background")
+_ANY_MOTIVE: Final = stems("motivation benefits advantages use cases key")
+_ANY_REPOSITORY: Final = stems("website docs documentation site io org dev")
+# The first section of a page answers "what is <title>", less surely under a heading of its own.
+_OWN_HEADING_SHARE: Final = 0.6
+# A page "Overview" speaks of what its folder is called, and a section "Use cases" of what its page is about.
+_CONTEXT_SHARE: Final = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +98,17 @@ class Heading:
         stems: Content words of it.
         context: Those of the title, the headings above and the folders.
         folder: Those of the folder of its page.
+        title: Those of the title of its page.
+        project: Those of the repository's name: every page of a repository is about its project.
         asks: The question word that it begins with.
         leads_elsewhere: Whether it only leads to other pages, or away from the subject.
         defines: Whether it says that a definition follows.
+        motivates: Whether it says what a thing is good for.
         installs: 1 for a heading about installing, .5 on a page about it, else 0.
+        begins: 1 for a heading about first steps, and for the first section of a page about them, .5 for another one
+            of such a page, else 0.
+        opens: Whether it is the first section of its page.
+        introduces: Whether the first section of a page has no heading of its own, or one that says "Overview".
         reference: Whether its page is a reference of an API.
         says_nothing: Whether its words alone can tell.
     """
@@ -98,35 +117,63 @@ class Heading:
     stems: frozenset[str]
     context: frozenset[str]
     folder: frozenset[str]
+    title: frozenset[str]
+    project: frozenset[str]
     asks: str
     leads_elsewhere: bool
     defines: bool
+    motivates: bool
     installs: float
+    begins: float
+    opens: bool
+    introduces: bool
     reference: bool
     says_nothing: bool
 
 
 @lru_cache(maxsize=32_768)
-def read_heading(title: str, section_path: str, file_path: str) -> Heading:
-    """Reads the headings of a section."""
+def read_heading(
+    title: str, section_path: str, file_path: str, repo: str = "", chunk_index: int = -1, view: str = ""
+) -> Heading:
+    """Reads the headings of a section.
+
+    Args:
+        title: Title of its page.
+        section_path: Its headings.
+        file_path: Path of its page.
+        repo: ``owner/name``.
+        chunk_index: Place of one of its rows in the page, from 0; -1 where that is not known.
+        view: Which row of the section that is.
+    """
     heading = section_path.rpartition(_SEPARATOR)[2] or title
     asks = _QUESTION_WORD.match(heading)
     folder = file_path.rpartition("/")[0]
     leads_elsewhere = _LEADS_ELSEWHERE.match(heading) is not None
     defines = _DEFINES.match(heading) is not None
+    motivates = _MOTIVATES.match(heading) is not None
     installs = 1.0 if _INSTALLS.search(heading) else 0.5 if _INSTALLS.search(title) else 0.0
+    opens = chunk_index == (int(view) - 1 if view.isdecimal() else 0)
+    begins = 0.0
+    if _BEGINS.search(f"{heading} {title} {file_path}"):
+        begins = 1.0 if opens or _BEGINS.search(heading) else 0.5
     reference = _REFERENCE_PATH.search(file_path) is not None
     return Heading(
         words=tuple(_WORD.findall(heading.lower())),
         stems=stems(heading),
         context=stems(f"{title} {section_path} {folder}"),
         folder=stems(folder.rpartition("/")[2]),
+        title=stems(title),
+        project=stems(repo) - _ANY_REPOSITORY,
         asks=asks[1].lower() if asks else "",
         leads_elsewhere=leads_elsewhere,
         defines=defines,
+        motivates=motivates,
         installs=installs,
+        begins=begins,
+        opens=opens,
+        introduces=opens and (defines or not section_path),
         reference=reference,
-        says_nothing=not (leads_elsewhere or defines or installs or reference),
+        says_nothing=not (leads_elsewhere or defines or motivates or installs or begins or opens or reference),
     )
 
 
@@ -153,18 +200,28 @@ class HeadingScorer:
         elif question.intent == "installation":
             subject = _ASKED_TO_INSTALL.sub(" ", question.text)
         named = stems(subject) - _ANY_SUBJECT
+        self._named = named
         self._subject = named - self._project or named
+        # Who wants to begin is shown first steps before the ways of installing.
+        self._begins = question.intent == "installation" and _ASKED_TO_BEGIN.search(question.text) is not None
         # "Why X" is asked by those who know what X is.
         self._defines = question.intent == "definition" and self._asks != "why" and bool(self._subject)
 
     def most(self, preferences: Preferences) -> float:
         """Returns the most that `bonuses` adds."""
-        intent = {"definition": preferences.definition, "installation": preferences.installation}
-        return preferences.heading + preferences.heading_asked + intent.get(self._question.intent, 0.0)
+        headings = preferences.heading + preferences.heading_asked + preferences.introduction
+        return headings + max(preferences.definition, preferences.installation)
 
     def bonuses(self, fields: Mapping[str, Any], preferences: Preferences) -> dict[str, float]:
         """Returns what the headings of a row add to the score of its unit, by reason."""
-        heading = read_heading(fields.get("title", ""), fields.get("section_path", ""), fields.get("file_path", ""))
+        heading = read_heading(
+            fields.get("title", ""),
+            fields.get("section_path", ""),
+            fields.get("file_path", ""),
+            fields.get("repo", ""),
+            fields.get("chunk_index", -1),
+            fields.get("view", ""),
+        )
         if heading.says_nothing and self._stems and self._stems.isdisjoint(heading.stems):
             # Most rows of a pool (bench_query).
             return {}
@@ -178,12 +235,24 @@ class HeadingScorer:
             given["leads_elsewhere"] = preferences.leads_elsewhere
         if heading.reference and self._question.intent != "exact":
             given["reference"] = preferences.reference
-        if self._defines and heading.defines:
-            if share := self._defined_share(heading):
-                given["definition"] = preferences.definition * share
-        elif self._question.intent == "installation" and heading.installs and self._is_about(heading, fields):
-            given["installation"] = preferences.installation * heading.installs
+        for reason, most, share in self._meanings(heading, fields, preferences):
+            if share:
+                given[reason] = most * share
         return given
+
+    def _meanings(
+        self, heading: Heading, fields: Mapping[str, Any], preferences: Preferences
+    ) -> Iterator[tuple[str, float, float]]:
+        """Yields what a heading says to a question of this intent: the reason, the most that it adds, and the share."""
+        if self._defines and heading.defines:
+            yield "definition", preferences.definition, self._defined_share(heading)
+        elif self._asks == "why" and heading.motivates:
+            yield "definition", preferences.definition, self._motivated_share(heading, fields)
+        elif self._question.intent == "installation" and self._is_about(self._subject, heading, fields):
+            share = heading.begins if self._begins else heading.installs
+            yield "installation", preferences.installation, share
+        if heading.opens and self._asks != "why" and self._words != heading.words:
+            yield "introduction", preferences.introduction, self._introduced_share(heading)
 
     def _closeness(self, heading: Heading, shared: int, fields: Mapping[str, Any]) -> float:
         """Returns 1 where heading and question have the same words; words that the context has are half missing."""
@@ -197,10 +266,31 @@ class HeadingScorer:
         own = named - self._project or named
         if own:
             return len(self._subject) / len(own) if self._subject <= own else 0.0
-        return 0.7 if self._subject <= heading.folder else 0.0
+        return _CONTEXT_SHARE if self._subject <= heading.folder else 0.0
 
-    def _is_about(self, heading: Heading, fields: Mapping[str, Any]) -> bool:
-        return self._subject <= heading.context | self._project | stems(" ".join(fields.get("product_area") or ()))
+    def _motivated_share(self, heading: Heading, fields: Mapping[str, Any]) -> float:
+        """Returns 1 for a heading that says of the subject what it is good for; less where only its page names it."""
+        own, asked = self._distinguish(heading.stems - _ANY_MOTIVE, heading), self._distinguish(self._named, heading)
+        if own:
+            return 1.0 if own <= asked else 0.0
+        return _CONTEXT_SHARE if self._is_about(asked, heading, fields) else 0.0
+
+    def _introduced_share(self, heading: Heading) -> float:
+        """Returns how well the title of a page is what the question is about: 1 where both have the same words."""
+        own = self._distinguish(heading.title - _ANY_SUBJECT or heading.folder, heading)
+        asked = self._distinguish(self._named, heading)
+        if not own or not asked:
+            return 0.0
+        shared = len(own & asked)
+        return shared / len(own) * shared / len(asked) * (1.0 if heading.introduces else _OWN_HEADING_SHARE)
+
+    def _distinguish(self, words: frozenset[str], heading: Heading) -> frozenset[str]:
+        """Returns words without the name of the project, which every page has, unless there are no others."""
+        return words - self._project - heading.project or words
+
+    def _is_about(self, subject: frozenset[str], heading: Heading, fields: Mapping[str, Any]) -> bool:
+        known = heading.context | heading.project | self._project
+        return subject <= known | stems(" ".join(fields.get("product_area") or ()))
 
     def opening(self, text: str, fields: Mapping[str, Any], preferences: Preferences) -> dict[str, float]:
         """Returns what the beginning of a unit's text adds to its score, by reason."""

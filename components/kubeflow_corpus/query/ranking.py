@@ -31,7 +31,7 @@ LIGHT_FIELDS: Final = (
     "version",
 )
 OWN_LIGHT_FIELDS: Final = {
-    DOCS.alias: ("doc_type", "release_date", "title", "section_path"),
+    DOCS.alias: ("doc_type", "release_date", "title", "section_path", "chunk_index", "view"),
     ISSUES.alias: ("state", "state_reason", "resolved", "created_at"),
     CODE.alias: ("kind", "language", "symbol", "resource_name"),
 }

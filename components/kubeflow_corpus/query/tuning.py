@@ -59,16 +59,18 @@ class Preferences:
         leads_elsewhere: A section such as "Next steps" or "See also", unless the question is its heading.
         one_line: A section of one line without code: it introduces others.
         reference: A section of an API reference, unless the question names a key.
-        definition: A section with a heading such as "What is X", where the question asks what X is.
+        definition: A section with a heading such as "What is X", where the question asks what X is; one such as "Why X"
+            or "Use cases", where it asks why.
         opening: A section that begins with "X is a ...", where the question asks what X is.
-        installation: A section about installing what the question wants to install.
+        installation: A section about installing what the question wants to install, or about first steps with it.
+        introduction: The first section of a page whose title is what the question asks about.
     """
 
     area: float = 0.10
     version: float = 0.15
     side_version: float = 0.45
     other_version: float = -0.04
-    legacy: float = -0.20
+    legacy: float = -0.35
     release_stub: float = -0.25
     release: float = 0.10
     resolved: float = 0.04
@@ -81,6 +83,7 @@ class Preferences:
     definition: float = 0.30
     opening: float = 0.20
     installation: float = 0.15
+    introduction: float = 0.35
 
 
 @dataclass(frozen=True, slots=True)
