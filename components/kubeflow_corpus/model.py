@@ -14,7 +14,7 @@ from kubeflow_corpus.collections import SCHEMA_VERSION
 from kubeflow_corpus.errors import SettingsError
 
 # Recorded in every collection, as `SCHEMA_VERSION` is: another number rebuilds it.
-CHUNKER_VERSION: Final = "2"
+CHUNKER_VERSION: Final = "3"
 # Below this a header and a sentence no longer fit into a row.
 LEAST_TOKEN_BUDGET: Final = 64
 

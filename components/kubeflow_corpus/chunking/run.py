@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from kubeflow_corpus.chunking.compose import Budget
 from kubeflow_corpus.chunking.isolation import Limits, attempt, run_isolated
-from kubeflow_corpus.custom_resources import explains_crds
+from kubeflow_corpus.file_context import explains_others
 from kubeflow_corpus.records import Chunked, Document, FailedDocument, Skip
 from kubeflow_corpus.tokens import TokenCounter, WordPieceCounter, wordpiece_counter
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _PACKAGE: Final = "kubeflow_corpus.chunking"
 _MANIFESTS: Final = "manifests.objects"
+_SYMBOLS: Final = "code.symbols"
 # Source type and file extension to the module that cuts such documents; "" is any extension.
 CHUNKERS: Final[Mapping[tuple[str, str], str]] = {
     ("docs", ".md"): "docs.markdown",
@@ -30,7 +31,7 @@ CHUNKERS: Final[Mapping[tuple[str, str], str]] = {
     ("docs", ".json"): "docs.release_info",
     ("issue", ""): "threads.thread",
     ("manifest", ""): _MANIFESTS,
-    ("code", ""): "code.symbols",
+    ("code", ""): _SYMBOLS,
 }
 # Those that read words of the project.
 _READ_WORDS: Final = frozenset({"docs.markdown", "threads.thread"})
@@ -52,7 +53,7 @@ def chunk_document(
     Args:
         document: A page, a thread, a source file or a manifest.
         budget: How many tokens the embedding model reads.
-        context: What the other files of a code source say about its manifests (`crds.collect_context`).
+        context: What the other files of a code source say about its manifests and names (`crds.collect_context`).
         vocabulary: The words of the project; None is the packaged one. Manifests take it from their context.
 
     Returns:
@@ -71,7 +72,12 @@ def chunk_document(
     module = import_module(f"{_PACKAGE}.{name}")
     if name in _READ_WORDS:
         return cast(_WordsChunker, module).chunk(document, budget, vocabulary)
-    return cast(_Chunker, module).chunk(document, budget)
+    chunked = cast(_Chunker, module).chunk(document, budget)
+    if name == _SYMBOLS and context and document.repo in context.values:
+        from kubeflow_corpus.chunking.code.values import add_values
+
+        return add_values(document, chunked, context.values[document.repo], budget)
+    return chunked
 
 
 def chunk_documents(
@@ -140,7 +146,7 @@ def scan_code(
 ) -> tuple[CodeContext, list[FailedDocument]]:
     """Reads what the files of a code source say about each other.
 
-    Go types explain CRDs, and of several copies of a CRD one is shown.
+    Go types explain CRDs, of several copies of a CRD one is shown, and names stand for values in other files.
 
     Args:
         documents: All files of the source.
@@ -155,7 +161,7 @@ def scan_code(
     from kubeflow_corpus.chunking.manifests.crds import collect_context
 
     context, failures = collect_context((), repos, vocabulary), []
-    telling = (document for document in documents if explains_crds(document))
+    telling = (document for document in documents if explains_others(document))
     for part in run_isolated(_Scan(), telling, workers, limits):
         if isinstance(part, FailedDocument):
             failures.append(part)
@@ -194,7 +200,7 @@ class _Scan:
         from kubeflow_corpus.chunking.manifests.crds import collect_context
 
         part = collect_context([document])
-        return part.go, part.copies
+        return part.go, part.copies, part.values
 
 
 def _with_inheritance(documents: Iterable[Document], around: Iterable[Document]) -> Iterator[Document | FailedDocument]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubeflow_corpus.artifacts import write_jsonl
 from kubeflow_corpus.collections import find_collection
-from kubeflow_corpus.custom_resources import defines_crd, explains_crds
+from kubeflow_corpus.file_context import depends_on_others, explains_others
 from kubeflow_corpus.ingest.build import build_digest
 from kubeflow_corpus.ingest.failed import with_failed, write_failed
 from kubeflow_corpus.ingest.options import Runner, RunOptions
@@ -145,18 +145,19 @@ def _named_documents(
 ) -> Iterator[Document | Skip]:
     """Yields the documents that are asked for, and keeps beside them what their rows depend on in other files."""
     around: list[Document] = []
-    defines = False
+    depends = False
     above = section_pages(named, source.site.generator if source.site else "")
     for item in checkout.fetch_documents(source, revision, workdir, named=named | above):
         if item.path in named:
-            defines = defines or (isinstance(item, Document) and defines_crd(item))
+            depends = depends or (isinstance(item, Document) and depends_on_others(item))
             yield item
         elif isinstance(item, Document):
             around.append(item)
-    # Go types explain a CRD, and of several copies one is shown: only the whole repository says what its rows are.
-    every: Iterable[Document | Skip] = checkout.fetch_documents(source, revision, workdir) if defines else around
+    # Go types explain a CRD, of several copies one is shown, and a constant is defined elsewhere: only the whole
+    # repository says what the rows are.
+    every: Iterable[Document | Skip] = checkout.fetch_documents(source, revision, workdir) if depends else around
     others = (item for item in every if isinstance(item, Document) and item.path not in named)
-    write_jsonl(folder / AROUND_FILE, (item.to_dict() for item in others if not defines or explains_crds(item)))
+    write_jsonl(folder / AROUND_FILE, (item.to_dict() for item in others if not depends or explains_others(item)))
 
 
 def fetch_threads(resolved: str, state: str, target: str) -> SourceState:

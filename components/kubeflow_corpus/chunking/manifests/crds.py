@@ -20,10 +20,11 @@ from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Final
 
+from kubeflow_corpus.chunking.code.values import NamedValues, may_name_values, read_values
 from kubeflow_corpus.chunking.line_rows import LineRows
 from kubeflow_corpus.chunking.manifests.go_types import GoStruct, GoTypes, add_go_file, value_of
 from kubeflow_corpus.chunking.manifests.yaml_tree import YamlNode, flow, split_documents
-from kubeflow_corpus.custom_resources import CRD_KIND
+from kubeflow_corpus.file_context import CRD_KIND
 from kubeflow_corpus.records import Document, FieldValue
 from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary
 
@@ -122,25 +123,37 @@ class CodeContext:
     Attributes:
         go: Go types by repository.
         copies: Copies by repository, CRD name and version.
+        values: Named values and environment variables by repository.
         repos: Repositories that the same collection holds; copies of what one of them owns are left out elsewhere.
         vocabulary: Names the owners of CRDs and the fields that are a project's own.
     """
 
     go: dict[str, GoTypes] = field(default_factory=dict)
     copies: dict[tuple[str, str, str], list[CrdCopy]] = field(default_factory=dict)
+    values: dict[str, NamedValues] = field(default_factory=dict)
     repos: frozenset[str] = frozenset()
     vocabulary: Vocabulary = field(default_factory=default_vocabulary)
 
     def add(self, document: Document) -> None:
         """Adds what one file says; files that say nothing cost little."""
+        if may_name_values(document):
+            named = read_values(document)
+            self.values.setdefault(document.repo, NamedValues(named.project)).merge(named)
         if document.path.endswith(".go"):
             add_go_file(self.go.setdefault(document.repo, GoTypes()), document)
         elif CRD_KIND in document.text:
             for name, version, fields in _definitions(document.text):
                 self.copies.setdefault((document.repo, name, version), []).append(CrdCopy(document.path, fields))
 
-    def merge(self, go: Mapping[str, GoTypes], copies: Mapping[tuple[str, str, str], list[CrdCopy]]) -> None:
+    def merge(
+        self,
+        go: Mapping[str, GoTypes],
+        copies: Mapping[tuple[str, str, str], list[CrdCopy]],
+        values: Mapping[str, NamedValues],
+    ) -> None:
         """Adds what another context knows, as if its files had been added here."""
+        for repo, named in values.items():
+            self.values.setdefault(repo, NamedValues(named.project)).merge(named)
         for repo, types in go.items():
             self.go.setdefault(repo, GoTypes()).merge(types)
         for key, found in copies.items():
@@ -158,7 +171,7 @@ class CodeContext:
 
 
 # What `CodeContext.merge` takes: what one file says, without what is the same for all files.
-CodeParts = tuple[dict[str, GoTypes], dict[tuple[str, str, str], list[CrdCopy]]]
+CodeParts = tuple[dict[str, GoTypes], dict[tuple[str, str, str], list[CrdCopy]], dict[str, NamedValues]]
 
 
 def collect_context(

@@ -18,7 +18,7 @@ from kubeflow_corpus.chunking.manifests import crds, yaml_tree
 from kubeflow_corpus.chunking.manifests.crds import CodeContext
 from kubeflow_corpus.chunking.manifests.yaml_tree import YamlNode, YamlRejected
 from kubeflow_corpus.chunking.plain_text import cut_plain_text
-from kubeflow_corpus.custom_resources import CRD_KIND
+from kubeflow_corpus.file_context import CRD_KIND
 from kubeflow_corpus.records import Chunked, Document, FieldValue, Skip
 
 # The largest CRD has 2 MB, and install bundles hold several; YAML of that size without a CRD is data.
