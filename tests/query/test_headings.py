@@ -1,4 +1,4 @@
-"""Headings that meet a question, and sections that only lead to others."""
+"""Headings that meet a question."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def test_a_heading_asked_as_it_stands_gets_everything(heading: str) -> None:
     given = bonuses(heading, f"Hives > {heading}")
 
     assert given["heading_asked"] == PREFERENCES.heading_asked
-    assert "leads_elsewhere" not in given
 
 
 def test_the_same_question_in_other_words_is_the_heading_too() -> None:
@@ -67,19 +66,6 @@ def test_a_heading_with_more_or_fewer_words_gets_less() -> None:
 
     assert whole > more > fewer > 0
     assert "heading" not in bonuses("swarm quotas", "Storage")
-
-
-@pytest.mark.parametrize(
-    "heading",
-    ["Next steps", "7. Next Steps", "See also", "Prerequisites", "Before you begin", "Related pages", "Getting help"],
-)
-def test_what_leads_elsewhere_is_demoted(heading: str) -> None:
-    assert bonuses("how do I install hives", heading)["leads_elsewhere"] < 0
-
-
-@pytest.mark.parametrize("heading", ["Next release", "Help for beekeepers", "Linking hives", "Resources of a hive"])
-def test_a_heading_that_only_begins_like_it_is_not(heading: str) -> None:
-    assert "leads_elsewhere" not in bonuses("how do I install hives", heading)
 
 
 def test_a_definition_is_wanted_of_the_subject_and_of_nothing_else() -> None:
@@ -116,7 +102,7 @@ def test_why_asks_what_a_thing_is_good_for(heading: str) -> None:
 
 
 @pytest.mark.parametrize("heading", ["Why does a hive not start?", "Why is my hive empty?"])
-def test_a_heading_that_asks_for_a_cause_is_no_motive(heading: str) -> None:
+def test_a_heading_that_asks_for_a_cause_is_not_a_motive(heading: str) -> None:
     assert "definition" not in bonuses("why use hives", heading)
 
 

@@ -71,8 +71,6 @@ def _heading_kind(row: Mapping[str, Any]) -> str:
     heading = read_heading(str(row["title"]), str(row["section_path"]), str(row["file_path"]))
     if heading.reference:
         return "reference"
-    if heading.leads_elsewhere:
-        return "leads elsewhere"
     if heading.defines:
         return "definition"
     return "installation" if heading.installs == 1 else "section"

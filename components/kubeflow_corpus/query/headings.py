@@ -31,12 +31,6 @@ _SUFFIXES: Final = (
     *(("ing", ""), ("ed", ""), ("es", ""), ("s", "")),
 )
 _SHORTEST_STEM: Final = 3
-_LEADS_ELSEWHERE: Final = re.compile(
-    r"^\W*(?:\d+\W+)?(?:(?:what.?s )?next(?: steps?)?|see also|related\b.*|learn more|feedback|conclusion|summary|"
-    r"(?:additional|further|more) (?:resources|reading|information)|resources|contents|table of contents|"
-    r"prerequisites?|requirements|before you (?:begin|start|get started)|(?:getting|get) help|support|links)\W*$",
-    re.IGNORECASE,
-)
 _DEFINES: Final = re.compile(
     r"^\W*+(?:what (?:is|are)\b|about\b|(?:an? )?(?:overview|introduction)\b|introducing\b|definition\b"
     r"|.*\boverview\W{0,20}$)",
@@ -101,7 +95,6 @@ class Heading:
         title: Those of the title of its page.
         project: Those of the repository's name: every page of a repository is about its project.
         asks: The question word that it begins with.
-        leads_elsewhere: Whether it only leads to other pages, or away from the subject.
         defines: Whether it says that a definition follows.
         motivates: Whether it says what a thing is good for.
         installs: 1 for a heading about installing, .5 on a page about it, else 0.
@@ -120,7 +113,6 @@ class Heading:
     title: frozenset[str]
     project: frozenset[str]
     asks: str
-    leads_elsewhere: bool
     defines: bool
     motivates: bool
     installs: float
@@ -148,7 +140,6 @@ def read_heading(
     heading = section_path.rpartition(_SEPARATOR)[2] or title
     asks = _QUESTION_WORD.match(heading)
     folder = file_path.rpartition("/")[0]
-    leads_elsewhere = _LEADS_ELSEWHERE.match(heading) is not None
     defines = _DEFINES.match(heading) is not None
     motivates = _MOTIVATES.match(heading) is not None
     installs = 1.0 if _INSTALLS.search(heading) else 0.5 if _INSTALLS.search(title) else 0.0
@@ -165,7 +156,6 @@ def read_heading(
         title=stems(title),
         project=stems(repo) - _ANY_REPOSITORY,
         asks=asks[1].lower() if asks else "",
-        leads_elsewhere=leads_elsewhere,
         defines=defines,
         motivates=motivates,
         installs=installs,
@@ -173,7 +163,7 @@ def read_heading(
         opens=opens,
         introduces=opens and (defines or not section_path),
         reference=reference,
-        says_nothing=not (leads_elsewhere or defines or motivates or installs or begins or opens or reference),
+        says_nothing=not (defines or motivates or installs or begins or opens or reference),
     )
 
 
@@ -231,8 +221,6 @@ class HeadingScorer:
             given["heading"] = preferences.heading * self._closeness(heading, shared, fields)
         if same or (heading.asks and heading.asks == self._asks and heading.stems == self._stems):
             given["heading_asked"] = preferences.heading_asked
-        elif heading.leads_elsewhere:
-            given["leads_elsewhere"] = preferences.leads_elsewhere
         if heading.reference and self._question.intent != "exact":
             given["reference"] = preferences.reference
         for reason, most, share in self._meanings(heading, fields, preferences):

@@ -56,7 +56,6 @@ class Preferences:
         kind: A Kubernetes object of the kind, or a symbol of the name, that the question writes out.
         heading: A section whose heading has the words of the question and no others; less for fewer of them.
         heading_asked: The same where the heading is the question: every word, or its question word too.
-        leads_elsewhere: A section such as "Next steps" or "See also", unless the question is its heading.
         one_line: A section of one line without code: it introduces others.
         reference: A section of an API reference, unless the question names a key.
         definition: A section with a heading such as "What is X", where the question asks what X is; one such as "Why X"
@@ -77,7 +76,6 @@ class Preferences:
     kind: float = 0.08
     heading: float = 0.35
     heading_asked: float = 0.35
-    leads_elsewhere: float = -0.15
     one_line: float = -0.25
     reference: float = -0.15
     definition: float = 0.30
