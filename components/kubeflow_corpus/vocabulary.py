@@ -30,6 +30,7 @@ NEVER: Final = "(?!)"
 # The lists of a vocabulary by what their entries are; see `Vocabulary` and the comments of the packaged file.
 PATTERNS: Final = (
     *("latest", "concepts", "releases", "legacy"),
+    *("heading_defines", "heading_motivates", "heading_installs", "heading_begins"),
     *("own_software", "foreign_software", "version_questions", "counter_questions", "boilerplate"),
 )
 WORDS: Final = ("not_identifiers", "bots", "version_folders", "own_crd_fields")
@@ -67,6 +68,11 @@ class Vocabulary:
         concepts: Patterns of names: "what is X" asks for an explanation.
         releases: Patterns of what stands for the releases of the project.
         legacy: Patterns of a question about a superseded generation.
+        heading_defines: Patterns of how a heading begins below which a definition stands; where it is empty, as where
+            one of the next three is, that of the packaged vocabulary holds (`heading_patterns`).
+        heading_motivates: Patterns of how a heading begins that says what a thing is good for.
+        heading_installs: Patterns in headings and titles about installing.
+        heading_begins: Patterns in headings, titles and paths about first steps.
         not_identifiers: Names that only look like identifiers.
         labels: Label of an issue and the product that it names.
         own_software: Patterns of names whose version is a version of the project.
@@ -91,6 +97,10 @@ class Vocabulary:
     concepts: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
     legacy: tuple[str, ...] = ()
+    heading_defines: tuple[str, ...] = ()
+    heading_motivates: tuple[str, ...] = ()
+    heading_installs: tuple[str, ...] = ()
+    heading_begins: tuple[str, ...] = ()
     not_identifiers: tuple[str, ...] = ()
     labels: Pairs = ()
     own_software: tuple[str, ...] = ()
@@ -117,6 +127,11 @@ class Vocabulary:
     def areas(self) -> tuple[str, ...]:
         """The names of the products."""
         return tuple(product.name for product in self.products)
+
+    def heading_patterns(self, name: str) -> tuple[str, ...]:
+        """Returns the patterns of ``heading_defines`` and the like: most sites are in English and give none."""
+        own: tuple[str, ...] = getattr(self, name)
+        return own or getattr(default_vocabulary(), name)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON form, without what is empty."""

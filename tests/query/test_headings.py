@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kubeflow_corpus.query.headings import HeadingScorer, read_heading, stems
+from kubeflow_corpus.query.headings import HeadingScorer, heading_words, read_heading, stems
 from kubeflow_corpus.query.intent import read
 from kubeflow_corpus.query.ranking import Ranked, rank_by_texts
 from kubeflow_corpus.query.tuning import Preferences
@@ -215,4 +215,16 @@ def test_texts_change_the_order_and_say_why() -> None:
 
 
 def test_a_heading_says_the_same_each_time() -> None:
-    assert read_heading("Hives", "A > B", "a/b.md") == replace(read_heading("Hives", "A > B", "a/b.md"))
+    words = heading_words(WORDS)
+
+    assert read_heading(words, "Hives", "A > B", "a/b.md") == replace(read_heading(words, "Hives", "A > B", "a/b.md"))
+
+
+def test_headings_are_read_in_the_words_of_the_vocabulary() -> None:
+    german = Vocabulary(project="Orchard", heading_defines=("was (?:ist|sind)\\b",))
+    fields: dict[str, Any] = {"title": "Handbuch", "section_path": "Was ist ein Hive?", "file_path": "handbuch.md"}
+
+    assert "definition" in HeadingScorer(read("what is hive", german)).bonuses(fields, PREFERENCES)
+    assert "definition" not in HeadingScorer(read("what is hive", WORDS)).bonuses(fields, PREFERENCES)
+    # What a vocabulary leaves out is that of the packaged one.
+    assert heading_words(german).installs == heading_words().installs == heading_words(WORDS).installs

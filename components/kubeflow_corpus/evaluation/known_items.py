@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kubeflow_corpus.collections import CODE, DOCS, CollectionSpec
 from kubeflow_corpus.evaluation.questions import BEST_GRADE, Question, unit_address
-from kubeflow_corpus.query.headings import read_heading
+from kubeflow_corpus.query.headings import heading_words, read_heading
 
 # One word does not make a question, and of a long sentence the first words are asked.
 LEAST_WORDS: Final = 2
@@ -68,7 +68,7 @@ def _asked(row: Mapping[str, Any], spec: CollectionSpec) -> Iterator[tuple[str, 
 
 
 def _heading_kind(row: Mapping[str, Any]) -> str:
-    heading = read_heading(str(row["title"]), str(row["section_path"]), str(row["file_path"]))
+    heading = read_heading(heading_words(), str(row["title"]), str(row["section_path"]), str(row["file_path"]))
     if heading.reference:
         return "reference"
     if heading.defines:

@@ -1,8 +1,7 @@
 """What a heading says about its section, and how well that meets a question. Pure functions over words.
 
 Most first questions (what is, why, how do I install) are headings, or nearly: a section whose heading is the question
-answers it, whatever words its text repeats. What an English heading means holds for every project, so it stands here
-and not in a vocabulary.
+answers it, whatever words its text repeats. How headings say what their section is for is part of the vocabulary.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from kubeflow_corpus.query.intent import STOP_WORDS, Question
 from kubeflow_corpus.query.tuning import Preferences
+from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary, either
 
 # A section of fewer words without code, such as "Documentation for X.", leads to answers and holds none.
 ONE_LINE_WORDS: Final = 12
@@ -31,18 +31,6 @@ _SUFFIXES: Final = (
     *(("ing", ""), ("ed", ""), ("es", ""), ("s", "")),
 )
 _SHORTEST_STEM: Final = 3
-_DEFINES: Final = re.compile(
-    r"^\W*+(?:what (?:is|are)\b|about\b|(?:an? )?(?:overview|introduction)\b|introducing\b|definition\b"
-    r"|.*\boverview\W{0,20}$)",
-    re.IGNORECASE,
-)
-_MOTIVATES: Final = re.compile(
-    r"^\W*(?:why\b(?! (?:do|does|did|is|are|can|won|isn|doesn))|(?:the |key )?(?:motivations?|benefits?|advantages?)\b"
-    r"|use cases?\b|when (?:to|should)\b.*\buse\b)",
-    re.IGNORECASE,
-)
-_INSTALLS: Final = re.compile(r"\b(?:install(?:ing|ations?)?|set ?up|setting up|deploy(?:ing|ment)?)\b", re.IGNORECASE)
-_BEGINS: Final = re.compile(r"\b(?:get(?:ting)?[ -_]started|quick[ -_]?start|hello[ -_]world)\b", re.IGNORECASE)
 _ASKED_TO_INSTALL: Final = re.compile(
     r"\b(?:install\w*|set(?:ting)? ?up|get(?:ting)? started(?: with)?|quick ?start(?: guide)?)\b", re.IGNORECASE
 )
@@ -123,13 +111,44 @@ class Heading:
     says_nothing: bool
 
 
+class HeadingWords:
+    """The patterns of a vocabulary that say what a heading is for.
+
+    Args:
+        vocabulary: The words of the project.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        def compiled(name: str, *, first: bool = False) -> re.Pattern[str]:
+            pattern = either(vocabulary.heading_patterns(name))
+            return re.compile(rf"^\W*+{pattern}" if first else pattern, re.IGNORECASE)
+
+        self.defines = compiled("heading_defines", first=True)
+        self.motivates = compiled("heading_motivates", first=True)
+        self.installs = compiled("heading_installs")
+        self.begins = compiled("heading_begins")
+
+
+@lru_cache(maxsize=16)
+def heading_words(vocabulary: Vocabulary | None = None) -> HeadingWords:
+    """Returns the patterns of a vocabulary; None is the packaged one."""
+    return HeadingWords(vocabulary or default_vocabulary())
+
+
 @lru_cache(maxsize=32_768)
 def read_heading(
-    title: str, section_path: str, file_path: str, repo: str = "", chunk_index: int = -1, view: str = ""
+    words: HeadingWords,
+    title: str,
+    section_path: str,
+    file_path: str,
+    repo: str = "",
+    chunk_index: int = -1,
+    view: str = "",
 ) -> Heading:
     """Reads the headings of a section.
 
     Args:
+        words: What headings say.
         title: Title of its page.
         section_path: Its headings.
         file_path: Path of its page.
@@ -140,13 +159,13 @@ def read_heading(
     heading = section_path.rpartition(_SEPARATOR)[2] or title
     asks = _QUESTION_WORD.match(heading)
     folder = file_path.rpartition("/")[0]
-    defines = _DEFINES.match(heading) is not None
-    motivates = _MOTIVATES.match(heading) is not None
-    installs = 1.0 if _INSTALLS.search(heading) else 0.5 if _INSTALLS.search(title) else 0.0
+    defines = words.defines.match(heading) is not None
+    motivates = words.motivates.match(heading) is not None
+    installs = 1.0 if words.installs.search(heading) else 0.5 if words.installs.search(title) else 0.0
     opens = chunk_index == (int(view) - 1 if view.isdecimal() else 0)
     begins = 0.0
-    if _BEGINS.search(f"{heading} {title} {file_path}"):
-        begins = 1.0 if opens or _BEGINS.search(heading) else 0.5
+    if words.begins.search(f"{heading} {title} {file_path}"):
+        begins = 1.0 if opens or words.begins.search(heading) else 0.5
     reference = _REFERENCE_PATH.search(file_path) is not None
     return Heading(
         words=tuple(_WORD.findall(heading.lower())),
@@ -179,6 +198,7 @@ class HeadingScorer:
         self._words = tuple(_WORD.findall(question.text.lower()))
         self._stems = stems(question.text)
         self._project = stems(question.project)
+        self._headings = heading_words(question.vocabulary)
         # Every page is about the project: its name tells no section from another, unless it is all that is asked.
         self._topic = self._stems - self._project or self._stems
         asks = _QUESTION_WORD.match(question.text)
@@ -205,6 +225,7 @@ class HeadingScorer:
     def bonuses(self, fields: Mapping[str, Any], preferences: Preferences) -> dict[str, float]:
         """Returns what the headings of a row add to the score of its unit, by reason."""
         heading = read_heading(
+            self._headings,
             fields.get("title", ""),
             fields.get("section_path", ""),
             fields.get("file_path", ""),

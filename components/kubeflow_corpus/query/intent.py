@@ -333,6 +333,7 @@ class Question:
         sides: For a comparison, the question once for each side.
         years: Years that it names.
         project: Name of the project that is searched.
+        vocabulary: Its words; None is the packaged ones.
     """
 
     text: str
@@ -345,6 +346,7 @@ class Question:
     sides: tuple[str, ...] = ()
     years: tuple[str, ...] = ()
     project: str = ""
+    vocabulary: Vocabulary | None = None
 
 
 def read(text: str, vocabulary: Vocabulary | None = None) -> Question:
@@ -370,6 +372,7 @@ def read(text: str, vocabulary: Vocabulary | None = None) -> Question:
         sides=_sides(text, versions) if intent == "comparison" else (),
         years=tuple(dict.fromkeys(re.findall(r"(?<![\w.-])20[12]\d(?![\w.]\d|-\d)", text))),
         project=words.project,
+        vocabulary=vocabulary,
     )
 
 
