@@ -94,6 +94,23 @@ def test_an_installation_is_wanted_of_the_subject() -> None:
     assert "installation" not in bonuses(question, "Hives have been installed", title="Tutorial")
 
 
+def test_the_page_about_installing_is_the_one_that_names_nothing_else() -> None:
+    question = "how do I install hives"
+    page, section, other, elsewhere = (
+        bonuses(question, heading, title=title, chunk_index=index, view="")
+        for heading, title, index in (
+            *(("", "Installation", 0), ("Install it", "Install Hives", 1)),
+            *(("Install", "Comb plugins", 1), ("", "Hives", 0)),
+        )
+    )
+
+    assert page["installation"] == section["installation"] == PREFERENCES.installation
+    assert other["installation"] == PREFERENCES.installation / 2
+    assert page["introduction"] == PREFERENCES.introduction
+    # What a thing is does not say how it is installed.
+    assert "introduction" not in elsewhere and "introduction" not in section
+
+
 @pytest.mark.parametrize("heading", ["Why hives", "Use cases", "Motivation", "Key benefits", "When to use hives"])
 def test_why_asks_what_a_thing_is_good_for(heading: str) -> None:
     assert bonuses("why use hives", heading)["definition"] > 0

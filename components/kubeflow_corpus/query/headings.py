@@ -63,10 +63,15 @@ def _stem(word: str) -> str:
 
 # What headings and questions say of any subject.
 _ANY_SUBJECT: Final = stems("overview introduction introducing definition define explain describe background")
+_ANY_INSTALLATION: Final = stems(
+    "install installing installation setup set deploy deployment guide getting started quick start quickstart"
+)
 _ANY_MOTIVE: Final = stems("motivation benefits advantages use cases key")
 _ANY_REPOSITORY: Final = stems("website docs documentation site io org dev")
 # The first section of a page answers "what is <title>", less surely under a heading of its own.
 _OWN_HEADING_SHARE: Final = 0.6
+# "Install" on the page of a plugin is about the plugin.
+_OTHER_PAGE_SHARE: Final = 0.5
 # A page "Overview" speaks of what its folder is called, and a section "Use cases" of what its page is about.
 _CONTEXT_SHARE: Final = 0.7
 
@@ -257,10 +262,16 @@ class HeadingScorer:
             yield "definition", preferences.definition, self._defined_share(heading)
         elif self._asks == "why" and heading.motivates:
             yield "definition", preferences.definition, self._motivated_share(heading, fields)
-        elif self._question.intent == "installation" and self._is_about(self._subject, heading, fields):
+        if self._question.intent == "installation":
             share = heading.begins if self._begins else heading.installs
-            yield "installation", preferences.installation, share
-        if heading.opens and self._asks != "why" and self._words != heading.words:
+            if share and self._is_about(self._subject, heading, fields):
+                # First steps are called after what is made in them.
+                alone = self._names_nothing_else(heading)
+                page = 1.0 if alone or self._begins else _OTHER_PAGE_SHARE
+                yield "installation", preferences.installation, share * page
+                if alone and heading.opens and self._words != heading.words:
+                    yield "introduction", preferences.introduction, self._opening_share(heading)
+        elif heading.opens and self._asks != "why" and self._words != heading.words:
             yield "introduction", preferences.introduction, self._introduced_share(heading)
 
     def _closeness(self, heading: Heading, shared: int, fields: Mapping[str, Any]) -> float:
@@ -291,7 +302,15 @@ class HeadingScorer:
         if not own or not asked:
             return 0.0
         shared = len(own & asked)
-        return shared / len(own) * shared / len(asked) * (1.0 if heading.introduces else _OWN_HEADING_SHARE)
+        return shared / len(own) * shared / len(asked) * self._opening_share(heading)
+
+    @staticmethod
+    def _opening_share(heading: Heading) -> float:
+        return 1.0 if heading.introduces else _OWN_HEADING_SHARE
+
+    def _names_nothing_else(self, heading: Heading) -> bool:
+        """Returns whether a page about installing names no other thing than the one that is asked for."""
+        return heading.title - _ANY_SUBJECT - _ANY_INSTALLATION - heading.project - self._project <= self._subject
 
     def _distinguish(self, words: frozenset[str], heading: Heading) -> frozenset[str]:
         """Returns words without the name of the project, which every page has, unless there are no others."""
