@@ -244,7 +244,7 @@ CHUNKERS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], Callable[[Chunk
     "headings_dropped": ("docs", WEBSITES[:1], ("comparison", "version", "howto", "key"), headings_dropped),
     "fixed_windows": ("docs", WEBSITES[:1], ("key", "default", "howto"), fixed_windows),
     "table_headers_lost": ("docs", WEBSITES[:1], ("key",), table_headers_lost),
-    "search_text_without_title": ("docs", WEBSITES[:1], ("key",), search_text_without_title),
+    "search_text_without_title": ("docs", WEBSITES, (), search_text_without_title),
     "versions_and_dates_lost": ("docs", WEBSITES[:1], ("filter", "release_date", "latest"), versions_and_dates_lost),
     "identifiers_dropped": ("code", PRODUCTS, (), identifiers_dropped),
     "later_views_lost": ("code", PRODUCTS[1:], ("default", "field"), later_views_lost),
