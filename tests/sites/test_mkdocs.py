@@ -180,6 +180,6 @@ def test_rows_hold_what_mkdocs_itself_shows(tmp_path: Path) -> None:
     results = list(compare_site(rows, "https://sails.test/", tmp_path / "site"))
     report = "\n".join(compared(results))
     assert [(page.unbuilt, page.wrong) for page in results] == [("", ())] * len(PAGES), report
-    # The titles of tabs stand in one line there, and each above its own text here.
+    # The titles of tabs share one line there, and each above its own text here.
     assert [line for page in results for line in page.missing] == ["ClothWood"], report
     assert sum(page.anchors for page in results) >= 4
