@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
-# Of an answer that is weak: its nearest row and the words of its best hit are both below these. Of 44 development
-# questions with a known answer none was, of 30 about things that no documentation of Kubeflow holds 22 were.
+
+# Of an answer that is weak: its nearest row and the words of its best hit are both below these. None of 44 development
+# questions with a known answer was weak, and 22 of 30 were about things that the indexed documentation does not hold.
 WEAK_COSINE: Final = 0.45
 WEAK_COVERAGE: Final = 0.67
 # A person notices the wait.
