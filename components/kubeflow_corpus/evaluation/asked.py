@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # Of an answer that is weak: its nearest row and the words of its best hit are both below these. None of 44 development
-# questions with a known answer was weak, and 22 of 30 were about things that the indexed documentation does not hold.
+# questions with a known answer was weak; of 30 about things that the indexed documentation does not hold, 22 were.
 WEAK_COSINE: Final = 0.45
 WEAK_COVERAGE: Final = 0.67
 # A person notices the wait.
