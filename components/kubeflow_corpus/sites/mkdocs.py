@@ -23,7 +23,8 @@ _CONFIGS: Final = ("mkdocs.yml", "mkdocs.yaml")
 _SETTING: Final = re.compile(r"^(site_url|docs_dir|use_directory_urls):[ \t]*[\"']?([^\"'#\n]{1,500})", re.MULTILINE)
 _MAX_LINES: Final = 50_000
 _BLOCK: Final = re.compile(
-    r"^ *(?:(?:!!!|\?\?\?\+?) +(?P<kind>[\w-]+)(?: +[\w -]{1,80}?)?|===[!+]* *)(?: +\"(?P<title>[^\"\n]{0,300})\")? *$"
+    r"^ *+(?:(?:!!!|\?\?\?\+?) ++(?P<kind>[\w-]++)(?: ++[\w-]++){0,6}+|===[!+]*+)"
+    r"(?: ++\"(?P<title>[^\"\n]{0,300})\")? *+$"
 )
 _TAB: Final = re.compile(r"^ *===[!+]* +\"")
 _FENCE: Final = re.compile(r"^ *(`{3,}+|~{3,}+)")
@@ -31,7 +32,7 @@ _SNIPPET: Final = re.compile(r"^ *-{1,}8<-{1,} +\"(?P<path>[^\"\n:]{1,300})(?::(
 _SECTION: Final = re.compile(r"-{1,}8<-{1,} *\[(start|end): *([\w-]{1,100})\]")
 _ATTRIBUTES: Final = re.compile(r"(?<=[)\]])\{:? ?[.#\w][^{}\n]{0,200}\}")
 _ICON: Final = re.compile(r":(?:material|octicons|fontawesome|simple)-[\w-]{1,80}:(?:\{[^{}\n]{0,80}\})?")
-_OWN_ID: Final = re.compile(r"[ \t]*\{:?[ \t]*(?:[^{}\n]{0,100}[ \t])?#([\w:.-]{1,100})[^{}\n]{0,100}\}[ \t]*$")
+_OWN_ID: Final = re.compile(r"(?<![ \t])[ \t]*\{:?[^{}\n#]{0,100}(?<=[ \t{:])#([\w:.-]{1,100})[^{}\n]{0,100}\}[ \t]*+$")
 _NUMBERED: Final = re.compile(r"^(.*)_(\d+)$")
 
 

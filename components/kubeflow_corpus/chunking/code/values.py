@@ -37,9 +37,9 @@ _GO_ENTRY: Final = re.compile(r"\t(\w+)(?: +[\w.*\[\]]+)? += (.+)")
 _GO_GROUP: Final = re.compile(r"(?:const|var) \(\s*$")
 _PY_VALUE: Final = re.compile(r"([A-Z][A-Z0-9_]{2,})(?: ?: ?[\w.\[\], ]+)? = (.+)")
 _GO_FIELD: Final = re.compile(r"^\t([A-Z]\w*) +\S", re.MULTILINE)
-_LINE_COMMENT: Final = re.compile(r"\s+(?://|#)\s.*$")
+_LINE_COMMENT: Final = re.compile(r"(?<!\s)\s+(?://|#)\s.*$")
 _GO_IMPORT: Final = re.compile(r'^(?:import |\t)(?:(\w+) )?"([\w./~-]+)"', re.MULTILINE)
-_PY_FROM: Final = re.compile(r"^from \.*([\w.]*) import (?:\(([^)]{0,2000})\)|([^\n(]*))", re.MULTILINE)
+_PY_FROM: Final = re.compile(r"^from \.*+([\w.]*+) import (?:\(([^)]{0,2000})\)|([^\n(]*))", re.MULTILINE)
 _PY_IMPORT: Final = re.compile(r"^import ([\w.]+)(?: as (\w+))?", re.MULTILINE)
 _NAME: Final = re.compile(r"(?<![\w.\"'])(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w*)\b(?![\w(\"'])")
 _REFERENCE: Final = re.compile(r"(?:([A-Za-z_]\w*)\.)?([A-Za-z_]\w*)")
@@ -49,7 +49,7 @@ _LITERAL: Final = re.compile(r"""(["'`])([A-Za-z_]\w*)\1""")
 _CONVERTED: Final = re.compile(r"[\w.]+\([\w.\"'`-]+\)")
 _READ: Final = re.compile(
     r"\b(?:os\.(?:Getenv|LookupEnv|getenv|environ\.get)|(?:\w+\.)?[gG]et_?[eE]nv\w*)\(\s*(?P<name>[\w.\"'`]+)\s*"
-    r"(?:,\s*(?P<default>(?:[^()]|\([^()]*\))*?)\s*,?\s*)?\)|\bos\.environ\[(?P<item>[\w.\"']+)\](?!\s*=[^=])"
+    r"(?:,(?P<default>(?:[^()]|\([^()]*+\))*+))?\)|\bos\.environ\[(?P<item>[\w.\"']+)\](?!\s*=[^=])"
 )
 
 
@@ -144,7 +144,7 @@ class NamedValues:
             return written
         read = _READ.fullmatch(value.value)
         # A default that is itself the value of a variable is, where nothing is set, the default of that one.
-        return (read["default"] if read else "") or self.explain(value).rpartition(" = ")[2]
+        return (_default(read) if read else "") or self.explain(value).rpartition(" = ")[2]
 
     def environment(self) -> dict[str, list[EnvironmentRead]]:
         """Returns the places that read each environment variable, in order."""
@@ -197,9 +197,7 @@ def read_values(document: Document) -> NamedValues:
             for match in _READ.finditer(_joined(lines, number, line)):
                 if match.start() < len(line):
                     name = match["name"] or match["item"]
-                    found.reads.append(
-                        EnvironmentRead(name, match["default"] or "", document.path, number + 1, imports)
-                    )
+                    found.reads.append(EnvironmentRead(name, _default(match), document.path, number + 1, imports))
     return found
 
 
@@ -208,6 +206,11 @@ def _is_telling(value: str) -> bool:
     if not value or value.endswith(("{", "(", "[", "\\", ",")):
         return False
     return "(" not in value or _READ.search(value) is not None or _CONVERTED.fullmatch(value) is not None
+
+
+def _default(read: re.Match[str]) -> str:
+    """Returns what a call that reads a variable takes where it is not set; empty where it names nothing."""
+    return (read["default"] or "").strip().removesuffix(",").rstrip()
 
 
 def _declared(lines: list[str], path: str) -> Iterator[tuple[int, str, str]]:
