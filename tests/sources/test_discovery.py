@@ -12,7 +12,7 @@ MKDOCS = "site_name: Mill\nsite_url: https://mill.test/en/\nplugins: [!ENV X]\nx
 
 
 def found(files: dict[str, str], repo: str = "mills/Wind-Mill") -> Findings:
-    return discover(repo, files, lambda path: files.get(path, ""))
+    return discover(repo, files, lambda paths: ((path, files[path]) for path in paths))
 
 
 @pytest.mark.parametrize(

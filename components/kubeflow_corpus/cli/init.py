@@ -6,18 +6,18 @@ import argparse
 import json
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kubeflow_corpus.errors import InvalidArgument
-from kubeflow_corpus.sources.catalogue import Source, load_catalogue
+from kubeflow_corpus.sites.registry import generator_named
+from kubeflow_corpus.sources.catalogue import REPO_NAME, Source, load_catalogue
 from kubeflow_corpus.sources.checkout import open_tree, resolve_revision
 from kubeflow_corpus.sources.decoding import decode
 from kubeflow_corpus.sources.discovery import LEFT_OUT, Findings, FoundSite, discover, slug
 
 _MAX_BYTES: Final = 1_000_000
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 _ORIGIN: Final = re.compile(
     r"^\s*url\s*=\s*\S*?github\.com[:/]([\w-]{1,39}/[\w.-]{1,100}?)(?:\.git)?\s*$", re.MULTILINE
 )
@@ -61,9 +61,7 @@ def run(args: argparse.Namespace) -> int:
     files[1].write_text("\n".join(_vocabulary(found)) + "\n", encoding="utf-8")
     catalogue = load_catalogue(files[0])
     print("\n".join(_report(found, is_github)))
-    kinds = dict.fromkeys(
-        f"{source.type}s".replace("docss", "docs").replace("codes", "code") for source in catalogue.sources
-    )
+    kinds = dict.fromkeys(_PIPELINES[source.type] for source in catalogue.sources)
     print(f"\nWritten: {files[0]} ({len(catalogue.sources)} sources) and {files[1]}. Look through both, then:")
     print(f"  export MILVUS_URI=local/{slug(found.project)}.db")
     for kind in kinds:
@@ -84,7 +82,7 @@ def _source(project: str, repo: str, ref: str) -> tuple[Source, bool]:
         return Source("init", "docs", name, str(folder.resolve()), ref), bool(named)
     address = re.fullmatch(r"https://github\.com/([\w-]{1,39}/[\w.-]{1,100}?)(?:\.git)?/?", project)
     name = address[1] if address else project
-    if _NAME.fullmatch(name):
+    if REPO_NAME.fullmatch(name):
         return Source("init", "docs", name, f"https://github.com/{name}", ref), True
     if "://" in project:
         parts = [slug(part) for part in project.rstrip("/").removesuffix(".git").split("/")[-2:]]
@@ -102,9 +100,9 @@ def _look_through(source: Source) -> Findings:
     ):
         entries = {entry.path: entry for entry in tree.entries() if not entry.problem}
 
-        def read(path: str) -> str:
-            (content,) = tree.contents([(entries[path], _MAX_BYTES)])
-            return "" if content.problem else decode(content.data)[0]
+        def read(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+            for content in tree.contents((entries[path], _MAX_BYTES) for path in paths):
+                yield content.entry.path, "" if content.problem else decode(content.data)[0]
 
         return discover(source.repo, entries, read)
 
@@ -114,9 +112,9 @@ def _catalogue(found: Findings, source: Source, is_github: bool) -> Iterator[str
     name = slug(found.project)
     where = [f"    repo: {source.repo}"]
     if source.local_path is not None or source.url != f"https://github.com/{source.repo}":
-        where.append(f"    url: {json.dumps(source.url)}")
+        where.append(f"    url: {_yaml(source.url)}")
     if source.ref != "HEAD":
-        where.append(f"    ref: {json.dumps(source.ref)}")
+        where.append(f"    ref: {_yaml(source.ref)}")
     yield f"# What `kubeflow-corpus init` found in {source.repo}. Every key: docs/reference/catalogue.md"
     yield f"vocabulary: {_VOCABULARY}"
     yield "sources:"
@@ -126,12 +124,12 @@ def _catalogue(found: Findings, source: Source, is_github: bool) -> Iterator[str
         yield "  # Pages that no site shows: they are read, and cited, where the repository has them."
         yield from (f"  - name: {name}-pages", "    type: docs", *where)
         shown = [f"{site.folder}/**" for site in found.sites if site.folder]
-        yield f"    include: {json.dumps(sorted({_pages_pattern(path) for path in found.markdown}))}"
-        yield f"    exclude: {json.dumps([*_left_out(), *shown])}"
+        yield f"    include: {_yaml(sorted({_pages_pattern(path) for path in found.markdown}))}"
+        yield f"    exclude: {_yaml([*_left_out(), *shown])}"
         yield from _areas(found)
         yield "    site: {generator: markdown}"
     if found.languages:
-        yield from (f"  - name: {name}-code", "    type: code", *where, f"    exclude: {json.dumps(_left_out())}")
+        yield from (f"  - name: {name}-code", "    type: code", *where, f"    exclude: {_yaml(_left_out())}")
         yield from _areas(found)
     if is_github:
         yield from (
@@ -146,18 +144,16 @@ def _site_entry(name: str, found: FoundSite, where: list[str], findings: Finding
     site = found.site
     yield f"  # {found.config}: {site.generator}, {found.pages} pages"
     yield from (f"  - name: {name}", "    type: docs", *where)
-    pages = "{md,mdx}" if site.generator == "docusaurus" else "md"
-    yield f"    include: {json.dumps([f'{site.root}/**/*.{pages}' if site.root else f'**/*.{pages}'])}"
+    pages = generator_named(site.generator).page_patterns
+    yield f"    include: {_yaml([f'{site.root}/{pattern}' if site.root else pattern for pattern in pages])}"
     yield from _areas(findings)
     yield "    site:"
     yield f"      generator: {site.generator}"
     if site.root:
-        yield f"      root: {json.dumps(site.root)}"
-    yield f"      base_url: {json.dumps(site.base_url)}" + (
-        "  # a guess: no configuration says it" if found.guessed else ""
-    )
+        yield f"      root: {_yaml(site.root)}"
+    yield f"      base_url: {_yaml(site.base_url)}" + ("  # a guess: no configuration says it" if found.guessed else "")
     if site.params:
-        yield f"      params: {json.dumps(dict(site.params))}"
+        yield f"      params: {_yaml(dict(site.params))}"
 
 
 def _areas(found: Findings) -> Iterator[str]:
@@ -167,8 +163,13 @@ def _areas(found: Findings) -> Iterator[str]:
         yield f"    product_area: {name}"
         return
     yield "    product_area:"
-    yield from (f"      {json.dumps(pattern)}: {product}" for pattern, product in rules)
+    yield from (f"      {_yaml(pattern)}: {product}" for pattern, product in rules)
     yield f'      "**": {name}'
+
+
+def _yaml(value: Any) -> str:
+    """Returns a value on one line: JSON is YAML, as long as letters of any script are written as they are."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _left_out() -> list[str]:
@@ -183,11 +184,11 @@ def _pages_pattern(path: str) -> str:
 def _vocabulary(found: Findings) -> Iterator[str]:
     """Yields the lines of the vocabulary."""
     yield "# The words of the project: its products, and the ways in which people write them (small letters)."
-    yield f"project: {json.dumps(found.project)}"
+    yield f"project: {_yaml(found.project)}"
     yield "products:"
     for product in found.products:
         pattern = rf"\b{product.replace('-', '[ -]?')}\b"
-        yield from (f"  - name: {product}", f"    asked: [{json.dumps(pattern)}]")
+        yield from (f"  - name: {product}", f"    asked: [{_yaml(pattern)}]")
 
 
 def _report(found: Findings, is_github: bool) -> Iterator[str]:

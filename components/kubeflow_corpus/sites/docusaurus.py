@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from functools import cache
 from typing import Final
 from urllib.parse import quote
 
@@ -20,7 +19,11 @@ from kubeflow_corpus.sites.page_lines import Rewritten
 _NUMBER_PREFIX: Final = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
 _NO_NUMBER_PREFIX: Final = re.compile(r"^(?:(?:\d{2}|\d{4})[-_.]\d{2}(?:[-_.](?:\d{2}|\d{4}))?|\d+[-_.]\d+)")
 
-_SETTINGS: Final = ("url", "baseUrl", "routeBasePath", "path")
+# What is read of the configuration, each where it is a literal.
+_SETTINGS: Final = {
+    name: re.compile(rf"""(?:^|[\s{{,])["']?{name}["']?\s{{0,8}}:\s{{0,8}}["'`]([^"'`\n]{{1,300}})["'`]""")
+    for name in ("url", "baseUrl", "routeBasePath", "path")
+}
 
 
 class Docusaurus(SiteGenerator):
@@ -37,7 +40,7 @@ class Docusaurus(SiteGenerator):
 
         The configuration is a program: it is read, never run, and only what stands there as a literal is known.
         """
-        settings = {name: match[1] for name in _SETTINGS if (match := _literal(name).search(text))}
+        settings = {name: match[1] for name, pattern in _SETTINGS.items() if (match := pattern.search(text))}
         folder = posixpath.dirname(path)
         places = (settings.get("path", "docs"), "docs")
         roots = (posixpath.normpath(posixpath.join(folder, place)) for place in places)
@@ -72,11 +75,6 @@ class Docusaurus(SiteGenerator):
     def rewrite(self, page: Page) -> Rewritten:
         """Replaces what is MDX."""
         return rewrite_mdx(page.body, page.site.params, dict(page.vocabulary.mdx_components))
-
-
-@cache
-def _literal(name: str) -> re.Pattern[str]:
-    return re.compile(rf"""(?:^|[\s{{,])["']?{name}["']?\s{{0,8}}:\s{{0,8}}["'`]([^"'`\n]{{1,300}})["'`]""")
 
 
 def page_slug(relative: str, front: FrontMatter) -> str:

@@ -17,7 +17,14 @@ from kubeflow_corpus.records import Document
 from kubeflow_corpus.sites.anchors import Anchors, GoldmarkAnchors
 from kubeflow_corpus.sites.base import URL_SAFE, Inheritance, Page, RepositoryPaths, Site, SiteGenerator
 from kubeflow_corpus.sites.front_matter import FrontMatter, parse_mapping, read_front_matter
-from kubeflow_corpus.sites.hugo_config import CONFIG_FILES, VERSION_FILES, hugo_version, pinned_version, read_params
+from kubeflow_corpus.sites.hugo_config import (
+    CONFIG_FILES,
+    CONFIG_NAMES,
+    VERSION_FILES,
+    hugo_version,
+    pinned_version,
+    read_params,
+)
 from kubeflow_corpus.sites.hugo_shortcodes import site_folder, template_needs
 from kubeflow_corpus.sites.page_lines import Rewritten
 from kubeflow_corpus.sites.shortcodes import rewrite_shortcodes, shortcode_needs
@@ -32,12 +39,7 @@ class Hugo(SiteGenerator):
     """Sites that Hugo builds."""
 
     name = "hugo"
-    config_names = ("hugo.toml", "hugo.yaml", "hugo.yml", "hugo.json") + (
-        "config.toml",
-        "config.yaml",
-        "config.yml",
-        "config.json",
-    )
+    config_names = CONFIG_NAMES
 
     def find_site(self, path: str, text: str, known: RepositoryPaths) -> Site | None:
         """Recognises a configuration with pages in its content folder; of several languages the default one."""

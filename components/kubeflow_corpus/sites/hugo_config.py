@@ -9,10 +9,12 @@ from typing import Any, Final
 from kubeflow_corpus.sites.front_matter import parse_mapping
 
 # Later files go over earlier ones, as in Hugo.
+_SUFFIXES: Final = ("toml", "yaml", "yml", "json")
+CONFIG_NAMES: Final = tuple(f"{name}.{suffix}" for suffix in _SUFFIXES for name in ("config", "hugo"))
 CONFIG_FILES: Final = (
-    *(f"{name}.{suffix}" for suffix in ("toml", "yaml", "yml", "json") for name in ("config", "hugo")),
-    *(f"config/_default/{name}.{suffix}" for suffix in ("toml", "yaml", "yml", "json") for name in ("config", "hugo")),
-    *(f"config/_default/params.{suffix}" for suffix in ("toml", "yaml", "yml", "json")),
+    *CONFIG_NAMES,
+    *(f"config/_default/{name}" for name in CONFIG_NAMES),
+    *(f"config/_default/params.{suffix}" for suffix in _SUFFIXES),
 )
 # Files that say which Hugo builds the site, most specific first.
 VERSION_FILES: Final = ("netlify.toml", ".hugo-version", ".hvm", "package.json")

@@ -60,7 +60,7 @@ DEFAULT_INCLUDE: Final[dict[str, tuple[str, ...]]] = {
 _MAX_PARAMS: Final = 1000
 _MAX_PARAM_DEPTH: Final = 8
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_REPO: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._][A-Za-z0-9._-]{0,99}")
+REPO_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._][A-Za-z0-9._-]{0,99}")
 # What `git check-ref-format` forbids, and a leading hyphen, which a command line would read as an option.
 _BAD_REF: Final = re.compile(r"^[-/.]|[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(/|$)|[/.]$|^@$")
 _REF_VERSION: Final = re.compile(rf"(?:.*/)?(?:release-)?(v?{RELEASE_NUMBER}(?:{PRE_RELEASE}[.\d-]*+)?)(?:-branch)?")
@@ -282,7 +282,7 @@ class _CatalogueReader(YamlFile):
         for key in REQUIRED.get(kind, ()):
             self.require(mapping, key, line)
         repo = self.text(mapping, "repo")
-        if not _REPO.fullmatch(repo):
+        if not REPO_NAME.fullmatch(repo):
             self.fail(line_of(mapping, "repo"), f"repo {repo!r} is not owner/name", "Write it as on GitHub: owner/name")
         site = self._site(mapping) if "site" in mapping else None
         pages = generator_named(site.generator).page_patterns if site is not None else ()

@@ -8,12 +8,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
-from kubeflow_corpus.sites.base import RepositoryPaths, Site
+from kubeflow_corpus.file_context import CRD_KIND
+from kubeflow_corpus.sites.base import RepositoryPaths, Site, SiteGenerator
 from kubeflow_corpus.sites.registry import GENERATORS, generator_named
 
 # Folders that hold other projects, examples of sites, or inputs of tests.
@@ -32,10 +33,14 @@ _MARKDOWN: Final = (".md", ".markdown")
 # A folder of one of these names holds a folder for each product.
 _PRODUCT_FOLDERS: Final = ("components", "products", "modules", "projects")
 _MOST_PRODUCTS: Final = 30
+# With this file GitHub Pages serves a site under a name of its own.
+_HOST_FILE: Final = "CNAME"
 _LANGUAGE: Final = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")
 _SLUG: Final = re.compile(r"[^a-z0-9]+")
 
-Read = Callable[[str], str]
+# Yields path and text of each file, an empty text where it is too large or not text. Files that are asked for together
+# are fetched together.
+Read = Callable[[Iterable[str]], Iterator[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +100,14 @@ def discover(repo: str, paths: Iterable[str], read: Read) -> Findings:
     Args:
         repo: ``owner/name``.
         paths: Every path that can be read.
-        read: Returns the text of a file, empty where it is too large or not text.
+        read: Reads files.
     """
     known = RepositoryPaths(path for path in paths if not set(path.split("/")) & set(LEFT_OUT))
     sites = tuple(_sites(repo, known, read))
     roots = tuple(f"{site.folder}/" if site.folder else "" for site in sites)
     markdown = [path for path in known.below("", *_MARKDOWN) if not path.startswith(roots)]
     languages = {name: len(known.below("", *suffixes)) for name, suffixes in LANGUAGES.items()}
-    crds = sum("kind: CustomResourceDefinition" in read(path) for path in _crd_candidates(known))
+    crds = sum(f"kind: {CRD_KIND}" in text for _, text in read(_crd_candidates(known)))
     project = slug(repo.rpartition("/")[2])
     return Findings(
         repo,
@@ -121,32 +126,38 @@ def slug(name: str) -> str:
 
 def _sites(repo: str, known: RepositoryPaths, read: Read) -> Iterator[FoundSite]:
     """Yields the sites, those nearest to the root first; a folder belongs to one site."""
+    configs = {path: named for path in known.paths if (named := _configured_by(path))}
+    texts = dict(read([*configs, *(path for path in known.paths if posixpath.basename(path) == _HOST_FILE)]))
     taken: list[str] = []
-    for path in sorted(known.paths, key=lambda path: (path.count("/"), path)):
-        for name in GENERATORS:
-            generator = generator_named(name)
-            if not any(fnmatchcase(posixpath.basename(path), pattern) for pattern in generator.config_names):
-                continue
-            site = generator.find_site(path, read(path), known)
+    for path in sorted(configs, key=lambda path: (path.count("/"), path)):
+        for generator in configs[path]:
+            site = generator.find_site(path, texts[path], known)
             if site is None or f"{site.root}/".startswith(tuple(taken)):
                 continue
             taken.append(f"{site.root}/")
             pages = known.below(site.root, ".md", ".mdx", ".rst")
             unread = sum(page.endswith(".rst") for page in pages)
             found = FoundSite(site, path, len(pages), unread)
-            yield found if _is_address(site.base_url) else _guess_address(found, repo, known, read)
+            yield found if _is_address(site.base_url) else _guess_address(found, repo, known, texts)
+
+
+def _configured_by(path: str) -> list[SiteGenerator]:
+    """Returns the generators that a file of this name may configure."""
+    name = posixpath.basename(path)
+    generators = map(generator_named, GENERATORS)
+    return [found for found in generators if any(fnmatchcase(name, pattern) for pattern in found.config_names)]
 
 
 def _is_address(url: str) -> bool:
     return url.startswith(("https://", "http://")) and "." in url
 
 
-def _guess_address(found: FoundSite, repo: str, known: RepositoryPaths, read: Read) -> FoundSite:
+def _guess_address(found: FoundSite, repo: str, known: RepositoryPaths, texts: Mapping[str, str]) -> FoundSite:
     """Takes the address from a CNAME file or from Read the Docs, or else that of GitHub Pages."""
     owner, _, name = repo.partition("/")
     top = found.config.partition("/")[0] if "/" in found.config else ""
-    places = ("CNAME", "static/CNAME", f"{top}/CNAME", f"{top}/static/CNAME")
-    host = next((read(path).strip() for path in places if path in known), "")
+    places = (posixpath.join(folder, _HOST_FILE) for folder in ("", "static", top, f"{top}/static"))
+    host = next((texts[path].strip() for path in places if path in known), "")
     if re.fullmatch(r"[\w.-]{3,253}", host):
         base_url = f"https://{host}/"
     elif any(path.startswith(".readthedocs.y") for path in known.paths):
