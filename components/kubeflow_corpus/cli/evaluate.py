@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kubeflow_corpus.collections import COLLECTION_NAMES, find_collection
 from kubeflow_corpus.errors import EvaluationError
-from kubeflow_corpus.evaluation.questions import BEST_GRADE, Question, add_question, load_questions, unit_address
+from kubeflow_corpus.evaluation.questions import (
+    BEST_GRADE,
+    Question,
+    add_question,
+    load_questions,
+    settable_filters,
+    unit_address,
+)
 from kubeflow_corpus.reports.pages import EXPLORER_URL
 
 if TYPE_CHECKING:
@@ -262,7 +269,7 @@ def _ablate(args: argparse.Namespace) -> int:
 
 def _add(args: argparse.Namespace) -> int:
     vocabulary = _vocabulary(args)
-    asked = _asked(args)
+    asked = _find_logged_question(args)
     query, tool = args.query or (asked.question if asked else ""), args.tool or (asked.collection if asked else "")
     if not query or not tool:
         raise EvaluationError(
@@ -283,7 +290,7 @@ def _add(args: argparse.Namespace) -> int:
         kind=args.kind or ("asked" if asked else ""),
         expected=expected,
         any_of=len(expected) > 1 and len(set(expected.values())) == 1,
-        filters=_asked_filters(asked),
+        filters=settable_filters(asked.filters) if asked else {},
         must_contain=tuple(args.must_contain),
         product_area=args.product_area,
     )
@@ -293,8 +300,8 @@ def _add(args: argparse.Namespace) -> int:
     return PASSED
 
 
-def _asked(args: argparse.Namespace) -> AskedQuestion | None:
-    """Returns the question of a request in the log, if one is named."""
+def _find_logged_question(args: argparse.Namespace) -> AskedQuestion | None:
+    """Finds the question that ``--from`` names; None where it names none."""
     if not args.request:
         return None
     from kubeflow_corpus.query.question_log import find_question
@@ -311,15 +318,6 @@ def _asked(args: argparse.Namespace) -> AskedQuestion | None:
     if "{" in asked.question and not args.query:
         print("note: something was taken out of this question; give QUERY to ask it in other words", file=sys.stderr)
     return asked
-
-
-def _asked_filters(asked: AskedQuestion | None) -> dict[str, str]:
-    """Returns the filters of a question that a set can hold: one value each."""
-    filters = asked.filters if asked else {}
-    single = {
-        name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in filters.items()
-    }
-    return {name: value for name, value in single.items() if isinstance(value, str)}
 
 
 def _addresses(tool: str, units: Sequence[str], asked: AskedQuestion | None) -> list[str]:

@@ -62,7 +62,7 @@ def _require_any(client: CorpusClient) -> None:
     """Refuses a corpus in which nothing is served: that is a path or a prefix that was meant otherwise.
 
     Raises:
-        CollectionNotFound: There is no collection.
+        CollectionNotFound: None of the collections is served.
     """
     missing = []
     for name in COLLECTION_NAMES:

@@ -47,17 +47,17 @@ def run(args: argparse.Namespace) -> int:
     """Reads the logs and prints what they say.
 
     Raises:
-        SettingsError: No log is named, or a file is none.
+        SettingsError: No log is named, or a file is not a log.
     """
     from kubeflow_corpus.evaluation.asked import report_questions
-    from kubeflow_corpus.query.question_log import last_reading, note_reading
+    from kubeflow_corpus.query.question_log import DAY_SECONDS, last_reading, note_reading
 
     settings = Settings.from_env()
     logs = args.log or ([Path(settings.question_log)] if settings.question_log else [])
     if not logs:
         raise SettingsError("No log of questions is named", remedy="Name a file, or set QUESTION_LOG")
     now = time.time()
-    asked = _read(logs, now - args.days * 86_400 if args.days > 0 else 0.0)
+    asked = _read(logs, now - args.days * DAY_SECONDS if args.days > 0 else 0.0)
     since = min(map(last_reading, logs))
     embed = None if args.words_only else _embedder(settings, asked)
     report = report_questions(asked, new_since=since, embed=embed)

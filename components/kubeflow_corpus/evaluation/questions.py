@@ -154,6 +154,14 @@ def add_question(path: Path, question: Question, vocabulary: Vocabulary | None =
     return added
 
 
+def settable_filters(filters: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the filters of a search that a question of a set can have: those of one text."""
+    single = {
+        name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in filters.items()
+    }
+    return {name: value for name, value in single.items() if isinstance(value, str)}
+
+
 def digest(questions: Iterable[Question]) -> str:
     """Returns a fingerprint of a question set: figures of two sets are not compared."""
     lines = sorted(json.dumps(q.to_dict(), ensure_ascii=False, sort_keys=True) for q in questions)

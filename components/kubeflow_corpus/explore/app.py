@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -19,19 +20,20 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from kubeflow_corpus.collections import COLLECTION_NAMES, COLLECTIONS, CollectionSpec, find_collection
+from kubeflow_corpus.collections import COLLECTIONS, CollectionSpec, find_collection
 from kubeflow_corpus.errors import CorpusError, EvaluationError, InvalidArgument, PermissionDenied, QueryError
 from kubeflow_corpus.evaluation.asked import SECTIONS
+from kubeflow_corpus.evaluation.questions import settable_filters
 from kubeflow_corpus.explore import structure
-from kubeflow_corpus.explore.asked import AskedLog, Tests, filter_names
-from kubeflow_corpus.explore.choices import FORM_FILTERS, Asking
+from kubeflow_corpus.explore.asked import MAX_QUERY_CHARACTERS, AskedLog, Tests, chosen_filters
+from kubeflow_corpus.explore.choices import FORM_FILTERS, MAX_SHOWN, Asking
 from kubeflow_corpus.explore.corpus import Corpus, page_of
 from kubeflow_corpus.explore.guard import Guard
 from kubeflow_corpus.explore.originals import Original, Originals, blocks
 from kubeflow_corpus.explore.searching import LISTS, ask, weigh
 from kubeflow_corpus.explore.texts import plain, short, shown, web_address
 from kubeflow_corpus.query.hit import Hit
-from kubeflow_corpus.query.tuning import FUSIONS, MODES
+from kubeflow_corpus.query.tuning import FUSIONS, MODES, PROGRAM_LIMITS
 from kubeflow_corpus.reports.pages import templates_of
 from kubeflow_corpus.store.schema import HEAD_PREFIX, MODEL_KEY, TOKEN_BUDGET_KEY
 
@@ -125,10 +127,7 @@ class Explorer:
         of_unit = [row for row in rows if row["unit_id"] == unit] if unit else rows
         values: dict[str, Any] = {"spec": spec, "document_id": document_id, "first": rows[0], "unit": unit}
         values |= {"numbers": {row["id"]: number for number, row in enumerate(rows, 1)}, "pages": _pages(request)}
-        units: dict[str, int] = {}
-        for row in rows:
-            units[str(row["unit_id"])] = units.get(str(row["unit_id"]), 0) + 1
-        values["units"] = units
+        values["units"] = Counter(str(row["unit_id"]) for row in rows)
         if fields.get("view") == "original":
             original = await _in_thread(partial(self._original, spec.name, document_id))
             if isinstance(original, str):
@@ -182,8 +181,7 @@ class Explorer:
         fields = request.query_params
         spec = find_collection(fields.get("in", ""))
         hit = await _in_thread(partial(self._tests.unit, spec.name, fields.get("unit", "")))
-        filters = {name: fields[name] for name in filter_names(spec.name) if fields.get(name)}
-        return self._test_page(spec, hit, fields.get("q", ""), filters)
+        return self._test_page(spec, hit, fields.get("q", ""), chosen_filters(spec, fields))
 
     async def add_test(self, request: Request) -> Response:
         """Adds a test to the set."""
@@ -193,7 +191,7 @@ class Explorer:
         except (PermissionDenied, EvaluationError) as error:
             spec = find_collection(fields.get("in", ""))
             hit = await _in_thread(partial(self._tests.unit, spec.name, fields.get("unit", "")))
-            filters = {name: fields[name] for name in filter_names(spec.name) if fields.get(name)}
+            filters = chosen_filters(spec, fields)
             status = 403 if isinstance(error, PermissionDenied) else 400
             return self._test_page(
                 spec, hit, fields.get("q", ""), filters, problem=str(error), status=status, given=fields
@@ -273,20 +271,19 @@ def _link(path: str, **fields: Any) -> str:
 
 def _test_link(spec: CollectionSpec, question: str, unit_id: str, filters: Mapping[str, Any]) -> str:
     """Returns the address of the form that makes a test; of the filters it has those of one value, as a set does."""
-    values = {
-        name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in filters.items()
-    }
-    single = {name: value for name, value in values.items() if isinstance(value, str)}
-    return _link("/test", **{"q": question, "in": spec.name, "unit": unit_id, **single})
+    return _link("/test", **{"q": question, "in": spec.name, "unit": unit_id, **settable_filters(filters)})
 
 
 # What every template may use.
 _COMMON: Final[Mapping[str, Any]] = {
     "collections": COLLECTIONS,
-    "collection_names": COLLECTION_NAMES,
     "form_filters": FORM_FILTERS,
     "fusions": FUSIONS,
     "modes": MODES,
+    "most_hits": MAX_SHOWN,
+    "limits": PROGRAM_LIMITS,
+    "most_characters": MAX_QUERY_CHARACTERS,
+    "rows_on_page": ROWS,
     "lists": LISTS,
     "link": _link,
     "test_link": _test_link,

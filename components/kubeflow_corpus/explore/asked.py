@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kubeflow_corpus.collections import FILTERS, find_collection
+from kubeflow_corpus.collections import FILTERS, CollectionSpec, find_collection
 from kubeflow_corpus.errors import InvalidArgument, PermissionDenied
 from kubeflow_corpus.evaluation.asked import QuestionReport, report_questions
 from kubeflow_corpus.evaluation.questions import BEST_GRADE, Question, add_question, unit_address
 from kubeflow_corpus.explore.guard import WriteToken
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.hit import Hit
-from kubeflow_corpus.query.question_log import AskedQuestion, find_question, last_reading, read_log
+from kubeflow_corpus.query.question_log import DAY_SECONDS, AskedQuestion, find_question, last_reading, read_log
 
 MAX_QUERY_CHARACTERS: Final = 10_000
-_DAY_SECONDS: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +35,14 @@ class AskedLog:
         """Returns what was asked in the last days (0 is always); None without a log."""
         if self.path is None or not self.path.is_file():
             return None
-        since = time.time() - days * _DAY_SECONDS if days else 0.0
+        since = time.time() - days * DAY_SECONDS if days else 0.0
         return report_questions(read_log(self.path, since), new_since=last_reading(self.path))
 
     def find(self, request_id: str) -> AskedQuestion:
         """Returns the question of a request.
 
         Raises:
-            InvalidArgument: There is no such request, or no log.
+            InvalidArgument: No log is kept, or it does not have the request.
         """
         found = find_question(self.path, request_id) if self.path is not None else None
         if found is None:
@@ -74,7 +73,7 @@ class Tests:
         """Returns the unit that should answer.
 
         Raises:
-            CorpusError: There is no such unit.
+            CorpusError: The collection does not have the unit.
         """
         return self._client.get_unit(unit_id, collection=find_collection(collection).name).hit
 
@@ -104,13 +103,14 @@ class Tests:
             tool=spec.name,
             kind=kind,
             expected={unit_address(hit.repo, hit.file_path, hit.document_id, hit.unit_id): BEST_GRADE},
-            filters={name: fields[name] for name in filter_names(spec.name) if fields.get(name)},
+            filters=chosen_filters(spec, fields),
             must_contain=tuple(filter(None, required)),
         )
         with self._lock:
             return add_question(self.path, question, self._client.vocabulary(spec.name))
 
 
-def filter_names(collection: str) -> tuple[str, ...]:
-    """Returns the filters that a question of a set can have: texts of the collection."""
-    return tuple(rule.name for rule in find_collection(collection).filters if FILTERS[rule.name].operator != "flag")
+def chosen_filters(spec: CollectionSpec, fields: Mapping[str, str]) -> dict[str, str]:
+    """Returns the filters of a form that a question of a set can have: those that are texts of the collection."""
+    names = (rule.name for rule in spec.filters if FILTERS[rule.name].operator != "flag")
+    return {name: fields[name] for name in names if fields.get(name)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self, cast
 from urllib.parse import urlencode
 
-from kubeflow_corpus.collections import COLLECTION_NAMES, COLLECTIONS, FILTERS, CollectionName, CollectionSpec
+from kubeflow_corpus.collections import COLLECTION_NAMES, FILTERS, CollectionName, CollectionSpec
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.query.options import CollectionOptions
 from kubeflow_corpus.query.tuning import (
@@ -166,11 +166,6 @@ class Asking:
         known = {rule.name for rule in spec.filters}
         mine = {name: _values(name, text) for name, text in self.filters.items() if name in known}
         return mine, tuple(name for name in self.filters if name not in known)
-
-
-def collection_names() -> dict[str, str]:
-    """Returns what people call each collection, by its name."""
-    return {spec.name: spec.label for spec in COLLECTIONS}
 
 
 def _values(name: str, text: str) -> Any:

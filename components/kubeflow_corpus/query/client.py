@@ -288,7 +288,7 @@ class CorpusClient:
             note: Why; secrets and addresses in it are not kept.
 
         Returns:
-            Whether it was kept: not if there is no log, or if it has no such question.
+            Whether it was kept: False without a log, and where the log does not have the question.
         """
         return self._session.report_answer(request_id, helpful, note)
 

@@ -313,7 +313,7 @@ class HeadingScorer:
         return heading.title - _ANY_SUBJECT - _ANY_INSTALLATION - heading.project - self._project <= self._subject
 
     def _distinguish(self, words: frozenset[str], heading: Heading) -> frozenset[str]:
-        """Returns words without the name of the project, which every page has, unless there are no others."""
+        """Returns words without the name of the project, which every page has; all where nothing else is left."""
         return words - self._project - heading.project or words
 
     def _is_about(self, subject: frozenset[str], heading: Heading, fields: Mapping[str, Any]) -> bool:

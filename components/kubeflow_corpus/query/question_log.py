@@ -22,6 +22,7 @@ from kubeflow_corpus.errors import SettingsError
 from kubeflow_corpus.query.intent import content_words
 from kubeflow_corpus.query.ranking import coverage
 from kubeflow_corpus.query.scrubbing import scrub
+from kubeflow_corpus.query.tuning import MAX_NOTE_CHARACTERS
 
 if TYPE_CHECKING:
     from kubeflow_corpus.query.results import SearchResult
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
 LOGGER: Final = logging.getLogger("kubeflow_corpus.query")
 # Units of an answer that are kept.
 KEPT_UNITS: Final = 10
-MAX_NOTE_CHARACTERS: Final = 1_000
 # How long a writer waits for another one.
 _BUSY_SECONDS: Final = 2.0
-_DAY_SECONDS: Final = 86_400.0
+DAY_SECONDS: Final = 86_400.0
 _FORMAT: Final = 1
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS questions (
@@ -86,7 +86,7 @@ class AskedQuestion:
         coverage: Share of its words that the best hit has; None without a hit.
         degraded: Whether one of the lists was missing.
         total_ms: Of the search.
-        code: ``OK``, or why there was no answer.
+        code: ``OK``, or the code of the error that ended the search.
         verdict: The last that was said of the answer.
     """
 
@@ -207,13 +207,13 @@ class QuestionLog:
         with self._lock:
             database = self._open()
             database.execute(_INSERT, values)
-            if self._clock() - self._swept > _DAY_SECONDS:
+            if self._clock() - self._swept > DAY_SECONDS:
                 self._swept = self._clock()
                 self._sweep(database)
 
     def _sweep(self, database: sqlite3.Connection) -> None:
         """Deletes what is older than it may be; the file keeps no trace of it."""
-        oldest = self._clock() - self._days * _DAY_SECONDS
+        oldest = self._clock() - self._days * DAY_SECONDS
         database.execute("DELETE FROM questions WHERE at < ?", (oldest,))
         database.execute("DELETE FROM verdicts WHERE at < ?", (oldest,))
 
@@ -235,7 +235,7 @@ def read_log(path: Path, since: float = 0.0, until: float = float("inf")) -> lis
         until: Seconds since 1970, exclusive.
 
     Raises:
-        SettingsError: There is no such file, or it is something else.
+        SettingsError: The file is missing, or it is not a log of questions.
     """
     with _reading(path) as database:
         verdicts = {
@@ -245,14 +245,14 @@ def read_log(path: Path, since: float = 0.0, until: float = float("inf")) -> lis
         found = database.execute(
             f"SELECT {', '.join(_COLUMNS)} FROM questions WHERE at >= ? AND at < ? ORDER BY at, rowid", (since, until)
         )
-        return [_asked(row, verdicts.get(row[0])) for row in found]
+        return [_read_row(row, verdicts.get(row[0])) for row in found]
 
 
 def find_question(path: Path, request_id: str) -> AskedQuestion | None:
     """Returns the question of a request, or None.
 
     Raises:
-        SettingsError: There is no such file, or it is something else.
+        SettingsError: The file is missing, or it is not a log of questions.
     """
     with _reading(path) as database:
         row = database.execute(
@@ -263,7 +263,7 @@ def find_question(path: Path, request_id: str) -> AskedQuestion | None:
         said = database.execute(
             "SELECT helpful, note FROM verdicts WHERE request_id = ? ORDER BY at DESC", (request_id,)
         ).fetchone()
-        return _asked(row, Verdict(bool(said[0]), said[1]) if said else None)
+        return _read_row(row, Verdict(bool(said[0]), said[1]) if said else None)
 
 
 def last_reading(path: Path) -> float:
@@ -314,7 +314,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _asked(row: Sequence[Any], verdict: Verdict | None) -> AskedQuestion:
+def _read_row(row: Sequence[Any], verdict: Verdict | None) -> AskedQuestion:
     values = dict(zip(_COLUMNS, row, strict=True))
     return AskedQuestion(
         **{

@@ -172,6 +172,9 @@ class RequestLimits:
     max_query_characters: int | None
 
 
+# What somebody may say of an answer (`report_answer`).
+MAX_NOTE_CHARACTERS: Final = 1_000
+
 # A program pages through results and knows what it can hold; it may cut evidence down to a line.
 PROGRAM_LIMITS: Final = RequestLimits(
     max_limit=100,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.mcp_server.tools.base import CallRecord, KnownValues, ReportTool, ToolAnswer
 from kubeflow_corpus.mcp_server.tools.schemas import object_schema
+from kubeflow_corpus.query.tuning import MAX_NOTE_CHARACTERS
 
 if TYPE_CHECKING:
     from kubeflow_corpus.query.client import AsyncCorpusClient
 
 MAX_REQUEST_ID_CHARACTERS: Final = 64
-MAX_NOTE_CHARACTERS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
