@@ -10,6 +10,7 @@ import random
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from kubeflow_corpus.collections import DOCS
@@ -63,8 +64,8 @@ def pages(client: CorpusClient, page: TestClient, searches: int, rows: int) -> I
         # The shortest of three: a question that a busy moment hit says nothing of either side.
         times = in_turns(
             3,
-            lambda question=question: client.search(DOCS.name, question).evidence(),  # type: ignore[misc]
-            lambda question=question: page.get("/", params={"q": question, "in": DOCS.name}),  # type: ignore[misc]
+            partial(_answer, client, question),
+            partial(page.get, "/", params={"q": question, "in": DOCS.name}),
         )
         alone.append(times[0] * 1000)
         shown.append(times[1] * 1000)
@@ -81,6 +82,10 @@ def pages(client: CorpusClient, page: TestClient, searches: int, rows: int) -> I
     yield Row("documents of a source, first time", seconds_of(lambda: page.get("/source", params=address)) * 1000, "ms")
     again = seconds_of(lambda: page.get("/source", params={**address, "page": "2"})) * 1000
     yield Row("documents of a source, next page", again, "ms")
+
+
+def _answer(client: CorpusClient, question: str) -> str:
+    return client.search(DOCS.name, question).evidence()
 
 
 def log(client: CorpusClient, path: Path, searches: int, rows: int) -> Iterator[Row]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kubeflow_corpus.chunking.compose import Budget
+from kubeflow_corpus.chunking.docs import markdown
 from kubeflow_corpus.records import Chunked, Document
 from kubeflow_corpus.tokens import wordpiece_counter
 
@@ -50,6 +52,29 @@ def real_pages(suffixes: tuple[str, ...] = (".md", ".mdx"), ending: str = "") ->
             if file.suffix in suffixes and file.as_posix().endswith(ending):
                 path = file.relative_to(folder).as_posix()
                 yield page(file.read_text("utf-8"), str(site["generator"]), path)
+
+
+@dataclass(frozen=True)
+class SitePages:
+    """Pages of one site, cut as a run cuts them; their lines are accounted for.
+
+    Attributes:
+        site: The site, as a catalogue describes it.
+        path: Of a page that names no other.
+    """
+
+    site: Mapping[str, Any]
+    path: str
+
+    def cut(self, text: str, path: str = "", **metadata: Any) -> Chunked:
+        site = {**self.site, "params": metadata.pop("params", {})}
+        document = page(text, path=path or self.path, site=site, **metadata)
+        chunked = markdown.chunk(document, budget())
+        assert partition_problem(document, chunked) == ""
+        return chunked
+
+    def content(self, text: str, **metadata: Any) -> str:
+        return "\n".join(row.content_text for row in self.cut(text, **metadata).chunks)
 
 
 def partition_problem(document: Document, chunked: Chunked) -> str:

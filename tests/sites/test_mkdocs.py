@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubeflow_corpus.chunking.docs import markdown
 from kubeflow_corpus.chunking.docs.built_site import compare_site, compared
-from kubeflow_corpus.records import Chunked
 from kubeflow_corpus.sites.anchors import HeadingSource
 from kubeflow_corpus.sites.base import RepositoryPaths, Site
 from kubeflow_corpus.sites.mkdocs import GENERATOR, TocAnchors
 
-from tests.chunking.doc_samples import budget, page, partition_problem
+from tests.chunking.doc_samples import SitePages
 
 SITE = {"generator": "mkdocs", "root": "docs", "base_url": "https://sails.test/"}
+SAMPLE = SitePages(SITE, "docs/guide/page.md")
+cut, content = SAMPLE.cut, SAMPLE.content
 PAGES = {
     "index.md": "# Sails\n\nSome text about sails and wind.\n",
     "guide/README.md": "# Guide\n\nThe guide to all sails of the mill.\n",
@@ -102,17 +102,6 @@ markdown_extensions:
   - pymdownx.snippets: {base_path: ["."]}
 theme: {name: material, font: false}
 """
-
-
-def cut(text: str, path: str = "docs/guide/page.md", **metadata: Any) -> Chunked:
-    document = page(text, path=path, site={**SITE, "params": metadata.pop("params", {})}, **metadata)
-    chunked = markdown.chunk(document, budget())
-    assert partition_problem(document, chunked) == ""
-    return chunked
-
-
-def content(text: str, **metadata: Any) -> str:
-    return "\n".join(row.content_text for row in cut(text, **metadata).chunks)
 
 
 @pytest.mark.parametrize(

@@ -6,27 +6,16 @@ from typing import Any
 
 import pytest
 from kubeflow_corpus.chunking.docs import markdown
-from kubeflow_corpus.records import Chunked
 from kubeflow_corpus.sites.anchors import HeadingSource
 from kubeflow_corpus.sites.base import Page, Site
 from kubeflow_corpus.sites.front_matter import FrontMatter
 from kubeflow_corpus.sites.sphinx import GENERATOR, DocutilsAnchors
 
-from tests.chunking.doc_samples import budget, page, partition_problem
+from tests.chunking.doc_samples import SitePages, budget, page, partition_problem
 
 SITE = {"generator": "sphinx", "root": "docs", "base_url": "https://trainer.test/en/latest/"}
-
-
-def cut(text: str, path: str = "docs/guides/page.md", **metadata: Any) -> Chunked:
-    params = metadata.pop("params", {})
-    document = page(text, path=path, site={**SITE, "params": params}, **metadata)
-    chunked = markdown.chunk(document, budget())
-    assert partition_problem(document, chunked) == ""
-    return chunked
-
-
-def content(text: str, **metadata: Any) -> str:
-    return "\n".join(row.content_text for row in cut(text, **metadata).chunks)
+SAMPLE = SitePages(SITE, "docs/guides/page.md")
+cut, content = SAMPLE.cut, SAMPLE.content
 
 
 @pytest.mark.parametrize(

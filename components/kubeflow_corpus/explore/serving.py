@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
 from collections.abc import Callable
 from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
+
+from kubeflow_corpus.web_server import run_watched, take_signals, wait_for_port
 
 HOST: Final = "127.0.0.1"
 SHUTDOWN_SECONDS: Final = 2
@@ -35,23 +35,11 @@ def serve(app: Starlette, port: int, ready: Callable[[int], None]) -> None:
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    # The server raises the signal again after its shutdown; with handlers of our own that does not kill the process.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-    asyncio.run(_serve(uvicorn.Server(config), ready))
+    server = uvicorn.Server(config)
 
-
-async def _serve(server: uvicorn.Server, ready: Callable[[int], None]) -> None:
     async def announce() -> None:
-        while not server.started and not server.should_exit:
-            await asyncio.sleep(0.02)
-        if server.started:
-            ready(server.servers[0].sockets[0].getsockname()[1])
+        if port := await wait_for_port(server):
+            ready(port)
 
-    watcher = asyncio.create_task(announce())
-    try:
-        await server.serve()
-    finally:
-        server.should_exit = True
-        with contextlib.suppress(asyncio.CancelledError):
-            await watcher
+    take_signals()
+    asyncio.run(run_watched(server, announce))

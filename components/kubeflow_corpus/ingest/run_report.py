@@ -72,8 +72,10 @@ def past_reports(runs: Path, newest: str) -> list[dict[str, Any]]:
         runs: Folder of runs, which are named by their time.
         newest: Name of the run that they come before.
     """
-    found = []
-    for path in sorted(runs.glob("*/report.json")):
+    found: list[dict[str, Any]] = []
+    for path in sorted(runs.glob("*/report.json"), reverse=True):
+        if len(found) == SHOWN_RUNS:
+            break
         if path.parent.name >= newest:
             continue
         try:
@@ -83,7 +85,7 @@ def past_reports(runs: Path, newest: str) -> list[dict[str, Any]]:
             continue
         if isinstance(report, dict) and report.get("report_version") == REPORT_VERSION:
             found.append(report)
-    return found[-SHOWN_RUNS:]
+    return found[::-1]
 
 
 def _trend(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
-import signal
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -28,6 +26,7 @@ from kubeflow_corpus.mcp_server.freshness import Freshness
 from kubeflow_corpus.mcp_server.intake import Intake
 from kubeflow_corpus.mcp_server.service import Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
+from kubeflow_corpus.web_server import run_watched, take_signals, wait_for_port
 
 LOGGER: Final = logging.getLogger("kubeflow_corpus.mcp")
 LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -145,20 +144,15 @@ def serve(app: Starlette, service: Service, readiness: Readiness) -> None:
         # Idle and slow connections do not delay the shutdown.
         timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
     )
-    # The server raises the signal again after its shutdown; with handlers of our own that does not kill the process.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
+    take_signals()
     asyncio.run(_serve(uvicorn.Server(config), service, readiness))
 
 
 async def _serve(server: uvicorn.Server, service: Service, readiness: Readiness) -> None:
     settings = service.settings
 
-    async def announce() -> None:
-        while not server.started and not server.should_exit:
-            await asyncio.sleep(0.02)
-        if server.started:
-            port = server.servers[0].sockets[0].getsockname()[1]
+    async def watch() -> None:
+        if port := await wait_for_port(server):
             _log("listening", host=settings.host, port=port, path=settings.path)
         while not server.should_exit:
             await asyncio.sleep(0.05)
@@ -166,13 +160,9 @@ async def _serve(server: uvicorn.Server, service: Service, readiness: Readiness)
         finished = await service.close(settings.shutdown_seconds)
         _log("stopped", finished=finished)
 
-    watcher = asyncio.create_task(announce())
     try:
-        await server.serve()
+        await run_watched(server, watch)
     finally:
-        server.should_exit = True
-        with contextlib.suppress(asyncio.CancelledError):
-            await watcher
         if service.client is not None:
             await service.client.close()
 

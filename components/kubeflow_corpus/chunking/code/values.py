@@ -104,14 +104,14 @@ class NamedValues:
     project: str
     by_name: dict[str, list[NamedValue]] = field(default_factory=dict)
     reads: list[EnvironmentRead] = field(default_factory=list)
-    _environment: dict[str, list[EnvironmentRead]] = field(default_factory=dict)
+    _environment: dict[str, list[EnvironmentRead]] | None = None
 
     def merge(self, other: NamedValues) -> None:
         """Adds those of further files."""
         for name, values in other.by_name.items():
             self.by_name.setdefault(name, []).extend(values)
         self.reads += other.reads
-        self._environment = {}
+        self._environment = None
 
     def find(self, name: str, path: str, origin: str = "") -> NamedValue | None:
         """Returns what a name stands for in a file; None where that is not certain.
@@ -148,14 +148,13 @@ class NamedValues:
 
     def environment(self) -> dict[str, list[EnvironmentRead]]:
         """Returns the places that read each environment variable, in order."""
-        found = self._environment
-        if found or not self.reads:
-            return found
-        for read in sorted(self.reads, key=lambda read: (read.path, read.line)):
-            literal = _LITERAL.fullmatch(self.literal(read.name, read.path, read.imports))
-            if literal:
-                found.setdefault(literal[2], []).append(read)
-        return found
+        if self._environment is None:
+            self._environment = {}
+            for read in sorted(self.reads, key=lambda read: (read.path, read.line)):
+                literal = _LITERAL.fullmatch(self.literal(read.name, read.path, read.imports))
+                if literal:
+                    self._environment.setdefault(literal[2], []).append(read)
+        return self._environment
 
     def _is_from(self, value: NamedValue, path: str, origin: str) -> bool:
         folder, file = posixpath.split(value.path)
