@@ -84,6 +84,30 @@ def test_a_field_of_a_newer_release_is_found(tmp_path: Path) -> None:
         parse("2.15", found)
 
 
+def known_fields(message: Any, above: tuple[str, ...] = ()) -> set[str]:
+    """Paths of what a message may hold, as its JSON names them."""
+    found = {f"{message.full_name}.{field.json_name}" for field in message.fields}
+    for field in message.fields:
+        if field.message_type and field.message_type.full_name not in above:
+            found |= known_fields(field.message_type, (*above, message.full_name))
+    return found
+
+
+@pytest.mark.parametrize("server", KFP_RELEASES)
+def test_every_release_refuses_what_only_later_ones_know(server: str, tmp_path: Path) -> None:
+    own = known_fields(config_class(server).DESCRIPTOR)
+    top = config_class(server).DESCRIPTOR.full_name
+    # Nobody knows the last one: what the release after these will bring.
+    later = {"ofTheNextRelease"}
+    for release in KFP_RELEASES[KFP_RELEASES.index(server) + 1 :]:
+        news = known_fields(config_class(release).DESCRIPTOR) - own
+        later |= {path.rpartition(".")[2] for path in news if path.rpartition(".")[0] == top}
+    (configuration, *_) = configurations(Placement(IMAGE), tmp_path)
+    for name in later:
+        with pytest.raises(json_format.ParseError, match=name):
+            parse(server, [configuration | {name: {}}])
+
+
 def test_the_command_line_says_where_steps_run(tmp_path: Path) -> None:
     words = ["--kfp-version", "2.17", "--pull-secret", "ocir", "--node-label", "pool=runs"]
     words += ["--toleration", "dedicated=runs:NoSchedule", "--toleration", "spot"]
@@ -106,11 +130,19 @@ def test_a_wrong_word_about_the_cluster_is_a_wrong_command_line(words: list[str]
     assert ended.value.code == 2
 
 
-def test_documents_and_overlays_name_the_releases_that_are_compiled_for() -> None:
+def test_documents_overlays_and_code_name_the_releases_that_are_compiled_for() -> None:
     root = Path(__file__).parents[2]
-    page = (root / "docs" / "how-to" / "cluster.md").read_text(encoding="utf-8")
-    assert f"Kubeflow Pipelines {KFP_RELEASES[0]} to {KFP_RELEASES[-1]}" in page
-    overlays = [file.read_text(encoding="utf-8") for file in (root / "manifests" / "overlays").rglob("*.yaml")]
-    installed = re.findall(r"kubeflow/pipelines/\S+\?ref=([0-9]+\.[0-9]+)\.", "".join([page, *overlays]))
-    assert installed and set(installed) <= set(KFP_RELEASES)
+    named = {KFP_RELEASES[0], KFP_RELEASES[-1]}
+    files = [file for folder in ("docs", "manifests", "pipelines", "components") for file in (root / folder).rglob("*")]
+    said = {}
+    for file in [*files, root / "README.md"]:
+        if file.suffix in (".md", ".yaml", ".py"):
+            text = " ".join(file.read_text(encoding="utf-8").split())
+            for first, last in re.findall(r"Kubeflow Pipelines (\d\.\d+) to (\d\.\d+)", text):
+                said[file.relative_to(root).as_posix()] = {first, last}
+            for release in re.findall(r"kubeflow/pipelines/\S+\?ref=([0-9]+\.[0-9]+)\.", text):
+                assert release in KFP_RELEASES, file
+    assert all(releases == named for releases in said.values()), said
+    assert said.keys() >= {"README.md", "docs/how-to/cluster.md", "manifests/deploy.py"}
+    assert "manifests/overlays/kind/kustomization.yaml" in said
     assert {file.stem for file in FOLDER.glob("*.json")} == set(KFP_RELEASES)
