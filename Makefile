@@ -13,7 +13,7 @@ SPOKEN = $(subst ','\'',$(QUESTION))
 # Processes that share the tests: half of their time is waiting for servers and child processes.
 WORKERS ?= 2
 
-.PHONY: run test check lint vocabulary types bench eval docs lock clean contract image image-test deploy
+.PHONY: run test check lint vocabulary types bench eval docs lock lock-check clean contract image image-test deploy
 
 # Indexes the sample corpus with embedded Milvus and the embedded model, then asks one question of it.
 run: export MILVUS_URI ?= local/corpus.db
@@ -90,6 +90,10 @@ lock: $(VENV)/.dev
 	$(LOCK) --extra ingest --extra local --extra mcp -o requirements.lock
 	$(LOCK) --extra ingest --extra local --extra mcp --extra dev -c requirements.lock -o requirements-dev.lock
 	$(LOCK) --extra ingest --extra mcp -c requirements.lock --override manifests/image/cluster-overrides.txt -o requirements-cluster.lock
+
+# Wheels for amd64 and arm64, of everything in the image of a cluster.
+lock-check: $(VENV)/.dev
+	$(BIN)/python -m tests.locks
 
 clean:
 	rm -rf $(VENV) local .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -88,8 +88,9 @@ def ask_the_server(address: str, environment: dict[str, str]) -> dict[str, Any]:
     run = ["docker", "-H", address]
     words = [word for name in ("MILVUS_URI", "EMBEDDINGS_URL") for word in ("-e", f"{name}={environment[name]}")]
     server = ["mcp", "--transport", "streamable-http", "--port", str(port)]
+    log = ["--tmpfs", "/var/lib/questions:size=16m,uid=10001", "-e", "QUESTION_LOG=/var/lib/questions/questions.db"]
     begun = time.monotonic()
-    container = call(*run, "run", "-d", *LOCKED, *words, LOADED, *server)
+    container = call(*run, "run", "-d", *LOCKED, *log, *words, LOADED, *server)
     url = f"http://127.0.0.1:{port}"
     while not _ready(url):
         if time.monotonic() - begun > READY_SECONDS:
@@ -101,6 +102,8 @@ def ask_the_server(address: str, environment: dict[str, str]) -> dict[str, Any]:
         ("search_github_issues", "pods stay pending"),
     ):
         figures[f"seconds of {tool}"] = timed(lambda: search(url, tool, question))  # noqa: B023
+    asked = json.loads(call(*run, "exec", container, "kubeflow-corpus", "questions", "--json"))
+    assert asked["counts"]["asked"] == 2, asked
     figures["megabytes of the server"] = call(*run, "stats", "--no-stream", "--format", "{{.MemUsage}}", container)
     figures["seconds to stop"] = timed(lambda: call(*run, "stop", "--time", "30", container))
     code = call(*run, "inspect", "--format", "{{.State.ExitCode}}", container)

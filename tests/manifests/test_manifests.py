@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from pathlib import PurePosixPath
 from typing import Any
 
 import jsonschema
@@ -109,7 +110,8 @@ def test_pods_share_nothing_with_their_node() -> None:
         spec = template["spec"]
         assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys(), f"{name} {label(item)}"
         for volume in spec.get("volumes", []):
-            assert volume.keys() & {"emptyDir", "secret", "configMap", "projected"}, f"{name} {label(item)}: {volume}"
+            kinds = {"emptyDir", "secret", "configMap", "projected", "persistentVolumeClaim"}
+            assert volume.keys() & kinds, f"{name} {label(item)}: {volume}"
             assert volume.get("emptyDir", {"sizeLimit": "1"}).get("sizeLimit"), f"{label(item)}: unbounded {volume}"
 
 
@@ -520,6 +522,35 @@ def test_queries_have_embeddings_of_their_own_on_oke_of_the_same_model() -> None
     assert ingress["from"] == [{"podSelector": {"matchLabels": {"kubeflow-corpus/embeds": "true"}}}]
     guarded = {item["metadata"]["name"] for item in rendered("edge-oke") if item["kind"] == "PeerAuthentication"}
     assert guarded >= {"tei", "tei-query", "mcp", "milvus"}
+
+
+def server_of(name: str) -> Any:
+    (deployment,) = (item for item in rendered(name) if label(item) == "Deployment/kubeflow-corpus/mcp")
+    return deployment["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_no_overlay_logs_questions_by_itself(name: str) -> None:
+    (container,) = server_of(name)["containers"]
+    assert not [variable for variable in container["env"] if variable["name"].startswith("QUESTION_LOG")]
+
+
+def test_the_log_of_questions_is_on_a_volume_that_every_replica_may_write_and_is_kept_for_a_while() -> None:
+    pod = server_of("questions")
+    (container,) = pod["containers"]
+    environment = {variable["name"]: variable.get("value", "") for variable in container["env"]}
+    log = PurePosixPath(environment["QUESTION_LOG"])
+    (mount,) = (mount for mount in container["volumeMounts"] if log.is_relative_to(mount["mountPath"]))
+    (volume,) = (volume for volume in pod["volumes"] if volume["name"] == mount["name"])
+    (claim,) = (item for item in rendered("questions") if item["kind"] == "PersistentVolumeClaim")
+    assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    # Such a volume is of one node: so are its writers, and the file is theirs.
+    assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
+    (term,) = pod["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["labelSelector"] == {"matchLabels": {"app.kubernetes.io/name": "mcp"}}
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"]
+    # The settings read what is set here; an empty word would be the default again.
+    assert 0 < int(environment["QUESTION_LOG_DAYS"]) < Settings(milvus_uri="x").question_log_days
 
 
 def test_groups_are_known() -> None:

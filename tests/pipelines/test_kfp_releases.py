@@ -97,7 +97,7 @@ def known_fields(message: Any, above: tuple[str, ...] = ()) -> set[str]:
 def test_every_release_refuses_what_only_later_ones_know(server: str, tmp_path: Path) -> None:
     own = known_fields(config_class(server).DESCRIPTOR)
     top = config_class(server).DESCRIPTOR.full_name
-    # Nobody knows the last one: what the release after these will bring.
+    # The last one stands for what the release after these will bring.
     later = {"ofTheNextRelease"}
     for release in KFP_RELEASES[KFP_RELEASES.index(server) + 1 :]:
         news = known_fields(config_class(release).DESCRIPTOR) - own
