@@ -5,8 +5,9 @@ set -eu
 cd "$1"
 find . -type d -name tests -prune -exec rm -rf {} +
 find . \( -name '*.pyi' -o -name '*.py[xd]' -o -name '*.pxi' -o -name '*.h' -o -name '*.hpp' -o -name '*.a' -o -name '*_test.py' \) -delete
-# Flight, S3 and the tests of Arrow; of the three names of a library the loader asks for the second.
+# Arrow writes and reads Parquet here: no Flight, S3, data sets or other formats. Of the three names of a library the loader asks for the second.
 rm -rf pyarrow/include pyarrow/includes pyarrow/src pyarrow/lib*_flight.so* pyarrow/_flight.* pyarrow/libarrow_s3.so* pyarrow/_s3fs.* \
+  pyarrow/_dataset* pyarrow/_acero.* pyarrow/_substrait.* pyarrow/_orc.* pyarrow/_csv.* pyarrow/_json.* pyarrow/_feather.* \
   pyarrow/_pyarrow_cpp_tests.* pyarrow/libarrow_python*.so pyarrow/lib*.so.*.*.*
 # A copy of zstd for PyPy.
 rm -f zstandard/_cffi.*

@@ -21,6 +21,10 @@ LOADED = "kubeflow-corpus:test"
 START_SECONDS = 60
 
 
+class MachineLacks(RuntimeError):
+    """This machine has the tools and may not use them."""
+
+
 def missing_tools() -> list[str]:
     return [tool for tool in TOOLS if shutil.which(tool) is None] + (["root"] if os.getuid() else [])
 
@@ -103,5 +107,5 @@ def _wait_until_ready(process: subprocess.Popen[bytes], address: str, log: Path)
     deadline = time.monotonic() + START_SECONDS
     while subprocess.run(["docker", "-H", address, "info"], capture_output=True, check=False).returncode:
         if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"dockerd did not start: {log.read_text(errors='replace')[-3000:]}")
+            raise MachineLacks(f"dockerd did not start: {log.read_text(errors='replace')[-3000:]}")
         time.sleep(0.2)
