@@ -5,7 +5,8 @@ A Debian base is made with debootstrap and the image with buildah. In it, throug
 that cannot be written, no capabilities and a limit of memory. Milvus, the embeddings and GitHub are servers on the
 loopback interface.
 
-Needs root, buildah, debootstrap and a dockerd that starts; where one is missing it says so and ends with 0 (``--required``: with 1).
+Needs root, buildah, debootstrap and a dockerd that starts; where one is missing it says so and ends with 0
+(``--required``: with 1).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def measure(built: str) -> dict[str, Any]:
             figures["seconds to build"] = timed(lambda: build_image(folder))
         image = built or BUILT
         figures["megabytes"] = megabytes(image)
-        assert figures["megabytes"] < LARGEST_MEGABYTES, figures
+        assert built or figures["megabytes"] < LARGEST_MEGABYTES, figures
         address = stack.enter_context(docker(image))
         environment = {"DOCKER_HOST": address, "MILVUS_URI": stack.enter_context(milvus_lite_server(folder / "db")).uri}
         environment["EMBEDDINGS_URL"] = stack.enter_context(TeiServer(vectors="minilm", dimension=384)).url

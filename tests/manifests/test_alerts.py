@@ -75,10 +75,11 @@ def test_every_code_that_is_asked_for_can_be_answered() -> None:
 
 
 def test_every_alert_has_a_page_that_says_what_to_do() -> None:
-    pages = re.findall(r"^## (\w+)\n\S", (FOLDER / "RUNBOOK.md").read_text(encoding="utf-8"), re.M)
+    text = (MANIFESTS.parent / "docs" / "how-to" / "alerts.md").read_text(encoding="utf-8")
+    pages = re.findall(r"^## (\w+)\n\n\S", text, re.M)
     assert pages == [rule["alert"] for rule in rules()]
     for rule in rules():
-        assert rule["annotations"]["runbook_url"].endswith(f"/RUNBOOK.md#{rule['alert'].lower()}")
+        assert rule["annotations"]["runbook_url"].endswith(f"/blob/main/docs/how-to/alerts.md#{rule['alert'].lower()}")
         assert rule["annotations"]["summary"] and rule["labels"]["severity"] in ("warning", "critical")
 
 
