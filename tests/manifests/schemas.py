@@ -1,4 +1,4 @@
-"""What the custom kinds accept, stated from their documentation: strict, and only what this project uses.
+"""What the custom kinds accept, strict, and only what this project uses; `crds.py` holds it to the published CRDs.
 
 Istio 1.27 (networking and security API v1, EnvoyFilter v1alpha3), kagent v1alpha2, Prometheus operator v1, External
 Secrets v1, cert-manager v1. Kinds that are not listed here are refused.

@@ -91,6 +91,43 @@ def test_custom_kinds_are_valid_and_stated() -> None:
     assert found >= {"EnvoyFilter", "RequestAuthentication", "RemoteMCPServer", "ServiceMonitor", "ExternalSecret"}
 
 
+def objects_within(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    for entry in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from objects_within(entry)
+
+
+# Labels, selectors by label and what Envoy itself reads have keys of their own.
+FREE = {"labels", "matchLabels", "annotations", "selector", "portLevelMtls", "value", "typed_config"}
+
+
+def test_a_misspelt_or_missing_field_of_a_custom_kind_is_found() -> None:
+    for kind in {item["kind"]: item for _, item in everything() if not built_in(item)}.values():
+        validator = jsonschema.Draft202012Validator(schema_of(kind["apiVersion"], kind["kind"]))
+        for name in kind["spec"]:
+            changed = copy.deepcopy(kind)
+            changed["spec"][f"{name}x"] = changed["spec"].pop(name)
+            assert not validator.is_valid(changed), f"{label(kind)}: {name}"
+        places = [place for place in objects_within(kind["spec"]) if not free_form(kind["spec"], place)]
+        for number in range(len(places)):
+            changed = copy.deepcopy(kind)
+            held = [place for place in objects_within(changed["spec"]) if not free_form(changed["spec"], place)]
+            held[number]["unknownField"] = {}
+            assert not validator.is_valid(changed), f"{label(kind)}: {places[number]}"
+
+
+def free_form(within: Any, place: dict[str, Any]) -> bool:
+    """Whether an object is below a field whose keys are anybody's."""
+    return any(
+        place is below
+        for holder in objects_within(within)
+        for name, value in holder.items()
+        if name in FREE
+        for below in objects_within(value)
+    )
+
+
 def test_pods_run_as_nobody_with_a_root_that_cannot_be_written() -> None:
     for name, item, template in pods():
         where = f"{name} {label(item)}"
