@@ -6,6 +6,8 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from kubeflow_corpus.collections import COLLECTIONS
+
 _NAMESPACE: Final = "kubeflow_corpus"
 # From a cached answer on a laptop to a reranked one on a busy cluster.
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -43,6 +45,10 @@ class Metrics:
         self.request_seconds = Histogram(
             "request_seconds", "Time of such a request.", ["method"], space, buckets=_SECONDS, registry=registry
         )
+        # A counter that begins with its first event hides that event from a rate.
+        for collection in COLLECTIONS:
+            self.degraded.labels(collection.tool)
+            self.empty.labels(collection.tool)
         self.inside = Gauge("calls_inside", "Calls that run or wait.", [], space, registry=registry)
 
     def render(self) -> bytes:
