@@ -179,12 +179,31 @@ def _connection_manager(objects: Objects, server: dict[str, Any], filters: list[
                         "name": "edge",
                         "domains": server["hosts"],
                         "routes": list(_routes(objects, server["port"]["number"])),
+                        **_virtual_host(objects),
                     }
                 ]
             },
             "http_filters": filters,
         },
     }
+
+
+def _patches(objects: Objects, part: str) -> Iterator[dict[str, Any]]:
+    for item in sorted(of_kind(objects, "EnvoyFilter"), key=lambda item: item["spec"]["priority"]):
+        for change in item["spec"]["configPatches"]:
+            assert change["match"]["context"] == "GATEWAY"
+            assert change["applyTo"] in ("HTTP_FILTER", "VIRTUAL_HOST"), f"not translated: {change}"
+            if change["applyTo"] == part:
+                yield change
+
+
+def _virtual_host(objects: Objects) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for change in _patches(objects, "VIRTUAL_HOST"):
+        assert change["patch"]["operation"] == "MERGE"
+        assert not found.keys() & change["patch"]["value"].keys(), "not translated: lists that are merged"
+        found |= change["patch"]["value"]
+    return found
 
 
 def _trusted_proxies(objects: Objects) -> int:
@@ -247,19 +266,17 @@ def _filters(objects: Objects, services: Mapping[str, int], ports: Mapping[str, 
         {"name": "envoy.filters.http.cors", "typed_config": {"@type": f"{_TYPE}{_HTTP}.cors.v3.Cors"}},
         {"name": _ROUTER, "typed_config": {"@type": f"{_TYPE}{_HTTP}.router.v3.Router"}},
     ]
-    for item in sorted(of_kind(objects, "EnvoyFilter"), key=lambda item: item["spec"]["priority"]):
-        for change in item["spec"]["configPatches"]:
-            assert (change["applyTo"], change["match"]["context"]) == ("HTTP_FILTER", "GATEWAY")
-            where = change["match"]["listener"]["filterChain"]["filter"]
-            assert where["name"] == _HCM
-            match change["patch"]["operation"], where.get("subFilter", {}).get("name"):
-                case "INSERT_FIRST", None:
-                    index = 0
-                case "INSERT_BEFORE", str(name):
-                    index = [held["name"] for held in filters].index(name)
-                case other:
-                    raise AssertionError(f"not translated: {other}")
-            filters.insert(index, change["patch"]["value"])
+    for change in _patches(objects, "HTTP_FILTER"):
+        where = change["match"]["listener"]["filterChain"]["filter"]
+        assert where["name"] == _HCM
+        match change["patch"]["operation"], where.get("subFilter", {}).get("name"):
+            case "INSERT_FIRST", None:
+                index = 0
+            case "INSERT_BEFORE", str(name):
+                index = [held["name"] for held in filters].index(name)
+            case other:
+                raise AssertionError(f"not translated: {other}")
+        filters.insert(index, change["patch"]["value"])
     return filters
 
 
@@ -387,7 +404,15 @@ def _all(key: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _cluster(name: str, port: int) -> dict[str, Any]:
     endpoint = {"lb_endpoints": [{"endpoint": {"address": _address(port)}}]}
+    # What a filter calls itself goes by Istio's name of the cluster; such a service speaks gRPC.
+    protocol = {
+        "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+            "@type": f"{_TYPE}upstreams.http.v3.HttpProtocolOptions",
+            "explicit_http_config": {"http2_protocol_options": {}},
+        }
+    }
     return {
+        **({"typed_extension_protocol_options": protocol} if name.startswith("outbound|") else {}),
         "name": name,
         "type": "STATIC",
         "connect_timeout": "2s",

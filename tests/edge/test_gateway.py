@@ -8,10 +8,12 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import grpc
 import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -239,6 +241,43 @@ def test_all_together_are_limited_and_what_another_bucket_refused_does_not_count
     # Three of six are left to the replica, whoever calls and whatever address it claims.
     statuses = [search(strict, signed(key, sub=f"caller-{n}"), address=f"203.0.113.{n}").status for n in range(5)]
     assert statuses == [200, 200, 200, 429, 429]
+
+
+class _RateLimits(grpc.GenericRpcHandler):
+    """A rate-limit service that allows a session one call; what it was asked is kept as the bytes of the message."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+
+    def service(self, handler_call_details: Any) -> Any:
+        assert handler_call_details.method == "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
+        return grpc.unary_unary_rpc_method_handler(self.answer)
+
+    def answer(self, request: bytes, context: Any) -> bytes:
+        self.asked.append(request)
+        # RateLimitResponse.overall_code: 1 is OK, 2 is OVER_LIMIT.
+        return b"\x08\x01" if sum(b"session" in asked for asked in self.asked) < 2 else b"\x08\x02"
+
+
+def test_a_rate_limit_service_counts_for_all_replicas_and_costs_nothing_where_it_is_gone(
+    edge: Edge, key: Key, tmp_path: Path
+) -> None:
+    handler = _RateLimits()
+    server = grpc.server(ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers((handler,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    services = edge.services | {"outbound|8081||ratelimit.limits.svc.cluster.local": port}
+    objects = render({"limits": {"service": {"namespace": "limits"}}})
+    token = signed(key, sub="caller")
+    with (
+        running_gateway(objects, tmp_path / "a", services) as one,
+        running_gateway(objects, tmp_path / "b", services) as two,
+    ):
+        assert [search(replica, token).status for replica in (one, two, one)] == [200, 429, 429]
+        assert all(b"corpus-edge" in asked and b"127.0.0.1" in asked and b"caller" in asked for asked in handler.asked)
+        server.stop(None).wait()
+        assert search(two, token).status == 200
 
 
 def test_a_rotation_cuts_nobody_off_and_revoking_cuts_off_everybody(

@@ -61,6 +61,36 @@ _HTTP_FILTER = {
     },
     "additionalProperties": False,
 }
+_HTTP_FILTER_PATCH = thing(
+    {
+        "applyTo": one_of("HTTP_FILTER"),
+        "match": thing(
+            {
+                "context": one_of("GATEWAY"),
+                "listener": thing(
+                    {
+                        "filterChain": thing(
+                            {"filter": thing({"name": TEXT}, {"subFilter": thing({"name": TEXT})})},
+                        )
+                    }
+                ),
+            }
+        ),
+        "patch": thing({"operation": one_of("INSERT_FIRST", "INSERT_BEFORE"), "value": _HTTP_FILTER}),
+    }
+)
+_VIRTUAL_HOST_PATCH = thing(
+    {
+        "applyTo": one_of("VIRTUAL_HOST"),
+        "match": thing({"context": one_of("GATEWAY")}),
+        "patch": thing(
+            {
+                "operation": one_of("MERGE"),
+                "value": thing({"rate_limits": many(thing({"actions": many({"type": "object"})}))}),
+            }
+        ),
+    }
+)
 _CORS = thing(
     {
         "allowOrigins": many(thing({"exact": TEXT})),
@@ -127,26 +157,7 @@ SPECS: dict[tuple[str, str], Schema] = {
         {
             "priority": {"type": "integer"},
             "workloadSelector": thing({"labels": LABELS}),
-            "configPatches": many(
-                thing(
-                    {
-                        "applyTo": one_of("HTTP_FILTER"),
-                        "match": thing(
-                            {
-                                "context": one_of("GATEWAY"),
-                                "listener": thing(
-                                    {
-                                        "filterChain": thing(
-                                            {"filter": thing({"name": TEXT}, {"subFilter": thing({"name": TEXT})})}
-                                        )
-                                    }
-                                ),
-                            }
-                        ),
-                        "patch": thing({"operation": one_of("INSERT_FIRST", "INSERT_BEFORE"), "value": _HTTP_FILTER}),
-                    }
-                )
-            ),
+            "configPatches": many({"oneOf": [_HTTP_FILTER_PATCH, _VIRTUAL_HOST_PATCH]}),
         }
     ),
     ("security.istio.io/v1", "RequestAuthentication"): thing(
