@@ -26,6 +26,7 @@ import requests
 
 from tests.image.graphs import MEMORY
 from tests.image.tools import BUILT, LOADED, MachineLacks, build_image, call, docker, megabytes, missing_tools
+from tests.servers.git_http import serve_git
 from tests.servers.github import serve as github
 from tests.servers.milvus_lite import free_port, milvus_lite_server
 from tests.servers.sample_threads import fill_samples
@@ -74,8 +75,28 @@ def measure(built: str) -> dict[str, Any]:
         environment["GITHUB_API_URL"] = threads.url
         for graph in GRAPHS:
             figures[f"seconds of {graph}"] = timed(lambda: run_graph(graph, folder / graph, environment))  # noqa: B023
+        figures["seconds to clone"] = timed(lambda: clone_over_http(address, folder))
         figures |= ask_the_server(address, environment)
     return figures
+
+
+def clone_over_http(address: str, folder: Path) -> None:
+    """Clones as sources are fetched, without blobs and shallow: most of git is left out of the image."""
+    work, served = folder / "work", folder / "served"
+    (work / "docs").mkdir(parents=True)
+    (work / "docs" / "page.md").write_text("# A page\n")
+    git = ["git", "-C", str(work), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (
+        ["init", "-q"],
+        ["add", "."],
+        ["commit", "-qm", "a page"],
+        ["clone", "-q", "--bare", ".", f"{served}/site"],
+    ):
+        call(*git, *words)
+    with serve_git(served) as server:
+        program = f"git clone -q --depth 1 --filter=blob:none {server.url}/site /tmp/site && cat /tmp/site/docs/page.md"
+        said = call("docker", "-H", address, "run", "--rm", *LOCKED, "--entrypoint", "sh", LOADED, "-c", program)
+    assert said == "# A page", said
 
 
 def timed(work: Any) -> float:
