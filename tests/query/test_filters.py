@@ -1,18 +1,43 @@
-"""Filters: a closed list, typed values, and expressions that no value can change."""
+"""Filters: a closed list, typed values, and expressions that no value can change.
+
+Longer: ``FILTER_VALUES=1000000 python -m pytest tests/query/test_filters.py``.
+"""
 
 from __future__ import annotations
 
+import os
+import random
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kubeflow_corpus.collections import CODE, DOCS, ISSUES
+from kubeflow_corpus.collections import CODE, COLLECTIONS, DOCS, FILTERS, ISSUES
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.query.client import CorpusClient
 from kubeflow_corpus.query.filters import check_areas, expression, filters_of, validated
 from kubeflow_corpus.vocabulary import default_vocabulary
+
+VALUES = int(os.environ.get("FILTER_VALUES", "3000"))
+# What values are joined of that try to leave their literal.
+PARTS = (
+    *(
+        '" or 1 == 1 or "',
+        '"] or id != ""',
+        'x") or ("',
+        '\\"',
+        "\\u0022",
+        "\\x22",
+        "&quot;",
+        "/*",
+        "--",
+        "visibility",
+        "not in",
+    ),
+    *"\"'\\{}()[]$%,~#\n\r\t\0\x1b\x85\u2028\u202e\ufeff\ud800\uff02\u201c aB_-1.",
+    *("or", "and", "true", "like", "1.9", "2025-01-31", "日本語", "🚀"),
+)
 
 
 def made(spec: Any, **given: Any) -> str:
@@ -129,6 +154,28 @@ def test_no_value_changes_the_expression_around_it(repo: str, label: str) -> Non
         assert outside_of_literals(expression(filters)) == (
             "repo in [] and (ARRAY_CONTAINS(labels, ) and ARRAY_CONTAINS(labels, ))"
         )
+
+
+def test_no_generated_value_and_no_group_changes_the_shape_of_any_filter() -> None:
+    chosen = random.Random(7)
+    filters = [(spec, rule) for spec in COLLECTIONS for rule in spec.filters if rule.operator != "flag"]
+    taken = 0
+    for _ in range(VALUES):
+        spec, rule = chosen.choice(filters)
+        value, group = ("".join(chosen.choices(PARTS, k=chosen.randrange(1, 9))) for _ in range(2))
+        try:
+            found = validated(spec, {rule.name: value})
+        except InvalidArgument:
+            continue
+        taken += 1
+        assert outside_of_literals(expression(found, (group,))) == shape(spec, rule.name), (rule.name, value, group)
+    assert taken > VALUES / 3
+
+
+def shape(spec: Any, name: str) -> str:
+    """What stands around the literals of a filter by one plain value, for a caller of one group."""
+    plain = "2025-01-31" if FILTERS[name].operator in ("after", "before") else next(iter(FILTERS[name].known), "x")
+    return outside_of_literals(expression(validated(spec, {name: plain}), ("team",)))
 
 
 @settings(max_examples=25, deadline=None)
