@@ -62,6 +62,12 @@ LEAKED = (
     "<!doctype html><a href=x>",
     "<a\x0chref=//evil.com>x</a>",
     "</p/><img/src=//evil.com/a>",
+    # A here-document whose name becomes an element: what follows, a tag too, would be its attributes.
+    "<<EOF\n<img src=//evil.com/p.gif>",
+    "<<EOF < src=//evil.com>",
+    '<<EOF\n<form action="javascript:alert(1)"></form>',
+    "<<EOF <<EOF\n<b <a href=//evil.com>",
+    f"<<EOF\n<img alt='{'t' * 3000}' src=//evil.com/p.gif>",
 )
 LABELS = (
     "[c1]",

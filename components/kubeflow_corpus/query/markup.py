@@ -21,8 +21,9 @@ _ACTIVE: Final = frozenset(
 # `<name>`, `</b>`, `<K, V>`, `<your own name>`: no value, so nothing that an attribute could lead to.
 _ANGLE: Final = re.compile(r"<(?:/?(?P<name>[A-Za-z][\w.-]{0,60})(?:[ \t,|&*][\w ,.|&*\[\]-]{0,80})?/?>)?")
 # The name of a here-document (`<<EOF`): an unknown element, and one without attributes where no `=` comes
-# before it ends. Such commands are copied, so they stay as they are.
-_HERE_DOCUMENT: Final = re.compile(r"(?<=<<)(?P<name>[A-Z_]{2,20})(?=[\s|>]|\Z)[^=<>]{0,4000}(?=>|\Z|<)")
+# before it ends: at the first `>`, for a `<` inside of a tag is a letter like any other. Such commands are
+# copied, so they stay as they are.
+_HERE_DOCUMENT: Final = re.compile(r"(?<=<<)(?P<name>[A-Z_]{2,20})(?=[\s|>]|\Z)[^=>]{0,4000}(?=>|\Z)")
 _OPENS: Final = re.compile(r"[A-Za-z/!?]|[^<>\s]*@")
 _TARGET: Final = re.compile(r"\]\((?![^\n:/\\&%#?@<>]{0,300}\))")
 _COLON: Final = re.compile(r"\]:")
