@@ -57,6 +57,7 @@ LEAKED = (
     "<script>alert(1)</script>",
     "<title><img src=x></title>",
     "//evil.com/x is an address to some",
+    "www.//evil.com/x is one behind a dot",
     "<?php x ?><img src=a>",
     "<![CDATA[<img src=a>]]>",
     "<!doctype html><a href=x>",

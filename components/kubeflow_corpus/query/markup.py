@@ -30,7 +30,7 @@ _COLON: Final = re.compile(r"\]:")
 # Brackets further apart are not the index of something.
 _LONGEST_INDEX: Final = 200
 _IMAGE: Final = re.compile(r"!(?=\[)")
-_HOST: Final = re.compile(r"(?<![\w:/.\\-])//(?=[\w-]+\.[\w-])")
+_HOST: Final = re.compile(r"(?<![\w:/\\-])//(?=[\w-]+\.[\w-])")
 _SCHEME: Final = re.compile(r"(?:https?|s?ftps?|wss?|mailto|javascript|vbscript):(?=[/\\])", re.IGNORECASE | re.ASCII)
 # How a label of ours can be spelled: brackets in any form, and marks between them that a renderer would not show.
 _LEFT: Final = r"(?:\\?[\[\uff3b\u27e6]|&(?:amp;)?(?:#0{0,7}91|#[xX]0{0,7}5[bB]|lsqb|lbrack);?)"
