@@ -25,7 +25,7 @@ NOT_OFFERED = {
     "fusion": "a setting of the evaluation",
     "infer_filters": "named versions and products are preferences; an agent that wants a filter sets it",
     "rerank": "the operator's choice, by RERANK_URL",
-    "min_score": "scores are comparable within one answer only",
+    "min_score": "every citation says its score, and less evidence is not better evidence",
     "timeout": "the operator's choice: a caller must not hold a slot for longer",
     "request_id": "made by the server, so that logs can be trusted",
     "labels": "agents invent label names; the router reads the question instead",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from kubeflow_corpus.query.fusion import Row, Rows, by_score, merge, rrf, weighted
-from kubeflow_corpus.query.ranking import Wording, best_fields
+from kubeflow_corpus.query.ranking import Wording, best_fields, match_score
 
 SCORED = st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(-1, 1)), max_size=12).map(
     lambda pairs: Rows.of(
@@ -90,3 +90,14 @@ def test_words_are_read_alike_in_every_script(text: str) -> None:
     longer = f"{text} one two three"
 
     assert len(Wording(longer).triples) == len(_triples(longer))
+
+
+@given(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1))
+def test_a_match_is_between_nothing_and_all_and_grows_with_meaning_and_words(
+    cosine: float, covered: float, more: float
+) -> None:
+    score = match_score(cosine, covered)
+
+    assert 0 <= score <= 1
+    assert match_score(max(cosine, more), covered) >= score <= match_score(cosine, max(covered, more))
+    assert match_score(None, covered) == covered

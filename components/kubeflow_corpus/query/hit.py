@@ -42,7 +42,7 @@ class Hit:
         version: Versions that it is about.
         revision: Commit at which the document last changed in the index.
         updated_at: The source's time.
-        score: Between 0 and 1 before preferences; comparable within one result only.
+        score: How well it matches the question, between 0 and 1 (`ranking.match_score`); hits are not in its order.
         mode: Lists that found it: dense, bm25 or both.
         also_at: ``repo:path`` of other places that say (nearly) the same.
         fields: The collection's own fields.

@@ -65,7 +65,7 @@ class SearchOptions(TypedDict, total=False):
         infer_filters: Makes filters of the product and version that the question names; by default they are
             preferences.
         rerank: Whether the second stage runs where ``RERANK_URL`` names one; true by default.
-        min_score: Least score of a hit.
+        min_score: Least score of a hit, between 0 and 1.
         timeout: Seconds; None is the client's.
         request_id: For trace and logs; made up where it is empty.
     """

@@ -347,3 +347,13 @@ def coverage(words: Sequence[str], text: str) -> float:
         return 1.0
     lowered = text.lower()
     return sum(word in lowered for word in words) / len(words)
+
+
+def match_score(cosine: float | None, covered: float) -> float:
+    """Returns how well a text matches a question, between 0 and 1, whatever else was found.
+
+    Args:
+        cosine: Of question and text; None where nothing was compared by meaning.
+        covered: Share of the question's content words that the text holds.
+    """
+    return covered if cosine is None else (min(max(cosine, 0.0), 1.0) + covered) / 2

@@ -25,7 +25,7 @@ from kubeflow_corpus.query.fusion import Rows, interleave, merge
 from kubeflow_corpus.query.hit import Hit
 from kubeflow_corpus.query.intent import Intent, Question, bm25_text, content_words, precisions, read
 from kubeflow_corpus.query.options import SearchRequest
-from kubeflow_corpus.query.ranking import Ranked, Wording, coverage, light_fields, rank, rank_by_texts
+from kubeflow_corpus.query.ranking import Ranked, Wording, coverage, light_fields, match_score, rank, rank_by_texts
 from kubeflow_corpus.query.reader import Reader, Target
 from kubeflow_corpus.query.rerank import Reranker
 from kubeflow_corpus.query.results import HitEvidence, SearchResult
@@ -117,6 +117,8 @@ class _Run:
         # For each unit that a list found: its rows, best first, and which lists found it.
         self._found: dict[str, tuple[tuple[str, ...], str]] = {}
         self._cosines: dict[str, float] = {}
+        # Of a unit that the dense list does not hold: that of the list's end.
+        self._least_cosine: float | None = None
         self._last_lists: dict[str, list[Rows]] = {}
         self._find_further: Callable[[], tuple[Hit, ...]] = tuple
         self._wordings: dict[str, Wording] = {}
@@ -216,6 +218,7 @@ class _Run:
         """Keeps, for the units whose text is fetched, which rows and lists found them."""
         ranks: dict[str, dict[str, float]] = {unit: {} for unit in units}
         modes: dict[str, set[str]] = {unit: set() for unit in units}
+        self._least_cosine = min((rows.scores[-1] for rows in lists.get("dense", ()) if rows), default=None)
         for name, found in lists.items():
             for rows in found:
                 # Hundreds of rows, of which a dozen belong to these units (bench_query).
@@ -329,15 +332,13 @@ class _Run:
         units = self._look_again([unit for unit in wanted if unit in texts], texts, rankings)
         made: dict[str, Hit] = {}
         if request.rerank and self._engine.reranker is not None:
-            every = [self._make_hit(unit, texts[unit], rankings) for unit in units]
+            every = [self._make_hit(unit, texts[unit]) for unit in units]
             made = {hit.unit_id: hit for hit in self._rerank(self._engine.reranker, every)}
             units = [*made]
         # Hits are made one by one, only as many as needed; evidence makes the rest (bench_query).
         rest = iter(units)
-        hits = self._select(
-            (made.get(unit) or self._make_hit(unit, texts[unit], rankings) for unit in rest), request.limit
-        )
-        self._find_further = partial(self._further_hits, [*rest], texts, made, rankings, hits)
+        hits = self._select((made.get(unit) or self._make_hit(unit, texts[unit]) for unit in rest), request.limit)
+        self._find_further = partial(self._further_hits, [*rest], texts, made, hits)
         return hits
 
     def _look_again(
@@ -358,13 +359,12 @@ class _Run:
         units: Sequence[str],
         texts: Mapping[str, list[dict[str, Any]]],
         made: Mapping[str, Hit],
-        rankings: list[Ranked],
         hits: Sequence[Hit],
     ) -> tuple[Hit, ...]:
         """Returns other units that were found in the documents of the hits: they fill what is left of the budget."""
         documents = {hit.document_id for hit in hits}
         others = (
-            made.get(unit) or self._make_hit(unit, texts[unit], rankings)
+            made.get(unit) or self._make_hit(unit, texts[unit])
             for unit in units
             if str(texts[unit][0]["document_id"]) in documents
         )
@@ -387,10 +387,14 @@ class _Run:
         self._trace.add_stage("fetch", started)
         return grouped
 
-    def _make_hit(self, unit: str, rows: list[dict[str, Any]], rankings: list[Ranked]) -> Hit:
+    def _make_hit(self, unit: str, rows: list[dict[str, Any]]) -> Hit:
         matched, mode = self._found[unit]
-        score = max(ranking.scores[unit] for ranking in rankings if unit in ranking.scores)
-        return Hit.of(rows, self._request.spec.detail_fields, score=score, mode=mode, matched=matched)
+        hit = Hit.of(rows, self._request.spec.detail_fields, score=0.0, mode=mode, matched=matched)
+        cosine = self._cosines.get(unit, self._least_cosine)
+        return replace(hit, score=match_score(cosine, self._coverage(hit)))
+
+    def _coverage(self, hit: Hit) -> float:
+        return coverage(self._words, f"{hit.title} {hit.section_path} {hit.content_text}")
 
     def _rerank(self, reranker: Reranker, candidates: list[Hit]) -> list[Hit]:
         if len(candidates) < 2:
@@ -415,9 +419,7 @@ class _Run:
         kept = list(selected)
         while len(kept) < limit and (hit := next(candidates, None)) is not None:
             cosine = self._cosines.get(hit.unit_id)
-            if (cosine is None or cosine < threshold.cosine) and (
-                covered := coverage(self._words, f"{hit.title} {hit.section_path} {hit.content_text}")
-            ) < threshold.coverage:
+            if (cosine is None or cosine < threshold.cosine) and (covered := self._coverage(hit)) < threshold.coverage:
                 shown = "none" if cosine is None else f"{cosine:.2f}"
                 self._trace.add_drop(hit.unit_id, f"below the threshold: cosine {shown}, words {covered:.2f}")
                 continue
