@@ -120,3 +120,7 @@ def test_the_wheel_is_built_as_the_image_builds_it_and_holds_its_data(tmp_path: 
     data = {"sources/catalogue.yaml", "query/citation.schema.json", "reports/templates/base.html"}
     assert {f"kubeflow_corpus/{name}" for name in data} <= set(names)
     assert {name.split("/")[0].split("-")[0] for name in names} == {"kubeflow_corpus", "pipelines"}
+    sample = ROOT / "tests" / "corpus"
+    assert {f"pipelines/sample/{path.relative_to(sample)}" for path in sample.rglob("*") if path.is_file()} <= set(
+        names
+    )

@@ -37,6 +37,7 @@ class Command(NamedTuple):
 
 # A module is imported only for its own command: `search` must not pay for `kfp`.
 COMMANDS: Final[dict[str, Command]] = {
+    "demo": Command("pipelines.demo", "ingest,local", "index a small sample and ask it: to see what this is"),
     "run": Command("pipelines.run", "ingest", "read the sources of a collection and index them, on this machine"),
     "compile": Command("pipelines.compile", "ingest", "write the pipelines as YAML for a cluster"),
     "submit": Command("pipelines.submit", "ingest", "upload a pipeline to a cluster and start it once"),
