@@ -70,6 +70,29 @@ def test_the_lease_of_a_dead_process_is_taken_over_at_once(embedded: Store) -> N
     assert embedded.run(corpus("site", 1)).all().outcome == "published"
 
 
+def test_the_writer_of_an_embedded_database_is_known_by_its_process_whatever_its_machine_was_called(
+    embedded: Store,
+) -> None:
+    embedded.run(corpus("site", 1)).all()
+    claim(embedded, host="laptop-at-home")
+    with pytest.raises(LeaseHeld):
+        embedded.run(corpus("site", 1, edit=" x")).all()
+    claim(embedded, host="laptop-at-home", process=f"{os.getpid()}@1")
+    assert embedded.run(corpus("site", 1, edit=" x")).all().outcome == "published"
+    claim(embedded, host="laptop-at-home", process="")
+    assert embedded.run(corpus("site", 1, edit=" y")).all().outcome == "published"
+
+
+def test_a_writer_of_a_server_on_another_machine_is_waited_for_though_its_process_is_not_here(
+    open_store: Callable[[str], Store], lite_server: MilvusLiteServer
+) -> None:
+    store = open_store(lite_server.uri)
+    store.run(corpus("site", 1)).all()
+    claim(store, host="elsewhere", process=f"{os.getpid()}@1")
+    with pytest.raises(LeaseHeld, match="on elsewhere"):
+        store.run(corpus("site", 1, edit=" x")).all()
+
+
 # A step of a run as KFP's local runner starts it: a process below a shell that ends with it.
 STEP = """
 import sys
@@ -166,7 +189,8 @@ def test_a_writer_waits_and_says_so_until_the_other_is_done(embedded: Store) -> 
 
     lease = Lease(embedded.client, embedded.served, "mine", embedded=True, sleep=sleep)
     lease.acquire(wait_seconds=30, announce=lines.append)
-    assert len(pauses) == 3
+    # It waits until the lease is free, and after its claim for one that came at the same time.
+    assert pauses == [2.0, 2.0, 2.0, 0.2]
     assert lines == [f"{embedded.served}: waiting up to 30 s for run other to end"]
     lease.release()
     assert properties_of(embedded.client, live(embedded))["lease"] == ""

@@ -55,7 +55,7 @@ def _evaluate(work: Work[StepResult], page: Path, words: Vocabulary | None) -> S
     # Nobody else is to write what is being asked, however long that takes.
     with (
         connected(settings) as client,
-        Lease(client, plan.served, plan.run, embedded=settings.exclusive_milvus, process=process).kept() as keep,
+        Lease(client, plan.served, plan.run, embedded=settings.embedded_milvus, process=process).kept() as keep,
     ):
         report = _ask(work, partial(_report_progress, work.watch, keep), page, words)
     work.watch.count(failures=len(report.failures))

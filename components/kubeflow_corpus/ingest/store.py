@@ -254,7 +254,7 @@ def _apply(work: Work[StepResult], chunks: Sequence[str], vectors: Sequence[str]
             [file for file in files if file.exists()],
             work.folder,
             not_embedded=read_refused(vectors),
-            embedded=settings.exclusive_milvus,
+            embedded=settings.embedded_milvus,
             dense_index=settings.dense_index,
             counter=_LazyCounter(),
             wait_seconds=before.options.wait_seconds,
@@ -321,7 +321,7 @@ def _publish(work: Work[StepResult]) -> StepResult:
                 before.planned,
                 record,
                 gates,
-                embedded=settings.exclusive_milvus,
+                embedded=settings.embedded_milvus,
                 wait_seconds=before.options.wait_seconds,
                 announce=print,
             )

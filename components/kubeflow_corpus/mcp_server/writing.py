@@ -174,7 +174,7 @@ class DocumentWriter:
 
         spec = find_collection(alias)
         with connected(self._settings) as client:
-            prefix, embedded = self._settings.collection_prefix, self._settings.exclusive_milvus
+            prefix, embedded = self._settings.collection_prefix, self._settings.embedded_milvus
             yield Place(client, spec, prefix, f"mcp-{request_id}", embedded)
 
 

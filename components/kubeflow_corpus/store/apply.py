@@ -95,7 +95,7 @@ def apply_plan(
         vectors: Parquet files of the shards that were embedded.
         workdir: Scratch space on disk: as large as the rows to write with their vectors.
         not_embedded: Why texts of the shards have no vector, by embedding hash.
-        embedded: Whether the database is a ``.db`` path, which one process has to itself.
+        embedded: Whether the database is a ``.db`` path.
         counter: Needed where rows written by people are embedded again.
         dense_index: ``FLAT`` or ``HNSW``, for a version that is created.
         wait_seconds: How long to wait for another writer.

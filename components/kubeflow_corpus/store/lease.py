@@ -3,7 +3,7 @@
 Milvus has no compare-and-swap, so a writer writes its claim, waits a moment and reads it back: of two that claim at
 once, the one whose claim stands goes on. A lease also lies on the candidate of a rebuild, so that it outlives the move
 of the alias. A writer that dies leaves its lease behind; another takes it over at once where it can see that the
-holder is dead (the same machine, or an embedded database, which only one process can open), else after the expiry.
+holder is dead (the same machine, or an embedded database, whose writers are all on this one), else after the expiry.
 
 The steps of a run may be separate processes, so a lease belongs to a run and not to a process. Between two steps it
 names the process that starts them, if the run has one (`Lease.process`): the parent of a step may be a shell that ends
@@ -75,7 +75,7 @@ class Lease:
         client: The connection.
         served: The alias with the environment's prefix.
         run: Id of the run.
-        embedded: Whether the database is one that a single process can open.
+        embedded: Whether the database is a ``.db`` path: every writer of it is on this machine.
         process: What starts the steps of the run on this machine, as `process_name` writes it; empty if nothing does.
         seconds: How long a claim is good for.
         names: Physical collections that carry the claim.
@@ -226,7 +226,7 @@ class Lease:
             elif version.properties.get(LEASE_KEY):
                 # A killed writer left it.
                 set_properties(self.client, version.name, {LEASE_KEY: ""})
-        if not self.embedded and self.names:
+        if self.names:
             self.sleep(_SETTLE_SECONDS)
         self._renewed_at = self.clock()
         return all(properties_of(self.client, name).get(LEASE_KEY) == value for name in self.names)
@@ -247,10 +247,13 @@ class Lease:
                 yield claim
 
     def _is_dead(self, claim: Claim) -> bool:
-        if claim.host != socket.gethostname():
-            return self.embedded
+        elsewhere = claim.host != socket.gethostname()
+        if elsewhere and not self.embedded:
+            return False
+        # Whoever writes an embedded database is on this machine, which may have had another name (a laptop takes that
+        # of its network).
         pid, _, started = claim.process.partition("@")
-        return pid.isdigit() and process_start(int(pid)) != started
+        return process_start(int(pid)) != started if pid.isdigit() else elsewhere
 
     def _refusal(self, other: Claim | None) -> LeaseHeld:
         left = max(0.0, other.expires_at - self.clock()) if other else 0.0
