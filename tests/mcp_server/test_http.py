@@ -5,10 +5,12 @@ import json
 import logging
 import os
 import re
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -115,6 +117,30 @@ def test_the_official_client_runs_the_three_tools_over_stdio(
     assert all("[c1]" in text_of(result) and "\n\nSources:\n[c1] " in text_of(result) for result in found)
     # Whoever starts the process may use what it was started to offer.
     assert "upsert_document" in names
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_over_stdio_nothing_is_opened_before_the_host_has_its_first_answer(tmp_path: Path, more: bool) -> None:
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"}}
+    messages = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}]
+    if more:
+        messages.append({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    command = [sys.executable, "-X", "importtime", "-m", "kubeflow_corpus.cli.main", "mcp"]
+
+    ran = subprocess.run(
+        command,
+        input="".join(f"{json.dumps(message)}\n" for message in messages),
+        env={**os.environ, "MILVUS_URI": str(tmp_path / "corpus.db")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+
+    assert json.loads(ran.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "kubeflow-corpus"
+    imported = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines() if line.startswith("import time:")}
+    assert ("kubeflow_corpus.query.client" in imported) is more
+    assert more or not imported & {"pymilvus", "milvus_lite", "onnxruntime", "numpy", "tokenizers"}
 
 
 def test_health_readiness_and_metrics(server: Running) -> None:

@@ -16,6 +16,7 @@ from kubeflow_corpus.errors import CorpusError, SettingsError
 from kubeflow_corpus.vocabulary import default_vocabulary
 
 if TYPE_CHECKING:
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.lowlevel import Server
 
     from kubeflow_corpus.mcp_server.service import Service
@@ -105,20 +106,31 @@ async def _prepare(client: AsyncCorpusClient) -> tuple[dict[str, dict[str, tuple
 async def _stdio(server: Server[Any], service: Service, open_client: Callable[[], AsyncCorpusClient]) -> None:
     from mcp.server.stdio import stdio_server
 
+    wanted = asyncio.Event()
+
+    async def notice(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        # What opening imports would hold up the answer to `initialize`; whatever comes next wants the corpus.
+        if ctx.method != "initialize":
+            wanted.set()
+        return await call_next(ctx)
+
+    server.middleware.append(notice)
     async with stdio_server() as (read, write):
-        opening = asyncio.create_task(_open(service, open_client))
+        opening = asyncio.create_task(_open(service, open_client, wanted))
         try:
             await server.run(read, write, server.create_initialization_options())
         finally:
-            # What is still read when the interpreter ends fails with tracebacks of other libraries.
-            await asyncio.wait({opening}, timeout=CLOSE_SECONDS)
+            if wanted.is_set():
+                # What is still read when the interpreter ends fails with tracebacks of other libraries.
+                await asyncio.wait({opening}, timeout=CLOSE_SECONDS)
             opening.cancel()
             if service.client is not None:
                 await service.client.close()
 
 
-async def _open(service: Service, open_client: Callable[[], AsyncCorpusClient]) -> None:
-    """Opens the corpus behind a server that answers already."""
+async def _open(service: Service, open_client: Callable[[], AsyncCorpusClient], wanted: asyncio.Event) -> None:
+    """Opens the corpus behind a server that answers already, as soon as it is wanted."""
+    await wanted.wait()
     try:
         client = await asyncio.to_thread(open_client)
     except Exception:
