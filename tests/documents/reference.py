@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
@@ -14,6 +15,7 @@ from unittest.mock import patch
 from kubeflow_corpus.cli.main import COMMANDS, PROGRAM
 from kubeflow_corpus.issuer.settings import IssuerSettings
 from kubeflow_corpus.mcp_server.settings import ServerSettings
+from kubeflow_corpus.mcp_server.tools.schemas import ANSWER_URI, answer_schema
 from kubeflow_corpus.operations.milvus_access import MilvusAccess
 from kubeflow_corpus.service_settings import ServiceSettings
 from kubeflow_corpus.settings import Secret, Settings
@@ -123,7 +125,32 @@ def _help(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
     return text
 
 
-PAGES: Final = {"settings.md": settings_page, "commands.md": commands_page}
+def answer_page() -> str:
+    """Returns the page of what a search answers over MCP."""
+    schema = answer_schema()
+    lines = [MADE, "# Answers over MCP", "", schema["description"], ""]
+    lines += [f"[`answer.schema.json`](answer.schema.json) is its JSON schema; a server has it as `{ANSWER_URI}`."]
+    for title, part in (("Answer", schema), ("Citation", schema["$defs"]["citation"])):
+        lines += ["", f"## {title}", "", "| field | type | what it is |", "| --- | --- | --- |"]
+        for name, field in part["properties"].items():
+            required = "" if name in part["required"] else "; not in every one"
+            lines.append(
+                f"| `{name}` | {field.get('type', 'string')}{required} | {_cell(field.get('description', ''))} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def answer_json() -> str:
+    """Returns the JSON schema of what a search answers over MCP."""
+    return json.dumps(answer_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+PAGES: Final = {
+    "settings.md": settings_page,
+    "commands.md": commands_page,
+    "answer.md": answer_page,
+    "answer.schema.json": answer_json,
+}
 
 
 if __name__ == "__main__":

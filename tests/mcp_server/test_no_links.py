@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 from kubeflow_corpus.chunking.docs.markdown import chunk
 from kubeflow_corpus.collections import DOCS
 from kubeflow_corpus.embedding.embedded import EmbeddedModel
@@ -27,6 +28,7 @@ from kubeflow_corpus.mcp_server.assembly import StatusReader
 from kubeflow_corpus.mcp_server.server import build_server
 from kubeflow_corpus.mcp_server.service import Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
+from kubeflow_corpus.mcp_server.tools.schemas import answer_schema
 from kubeflow_corpus.milvus import connect, detect_backend, disconnect
 from kubeflow_corpus.model import ModelIdentity, Recipe
 from kubeflow_corpus.query.client import AsyncCorpusClient
@@ -215,6 +217,7 @@ def test_no_answer_of_500_holds_an_address_and_every_label_has_its_citation(
 ) -> None:
     asked = questions()
     results = answers(served, model, asked)
+    published = Draft202012Validator(answer_schema())
 
     assert len(asked) == len(results) == QUESTIONS
     wrong: list[str] = []
@@ -223,6 +226,7 @@ def test_no_answer_of_500_holds_an_address_and_every_label_has_its_citation(
     for question, result in zip(asked, results, strict=True):
         text = text_of(result)
         citations = result.structured_content["citations"]
+        wrong += [f"{question}: {error.message}" for error in published.iter_errors(result.structured_content)]
         wrong += [f"{question}: {found!r}" for found in addresses_in(text)]
         ids, labels = [citation["id"] for citation in citations], LABEL.findall(text)
         # The fragments first; behind them the same labels may stand again, each with its unit.

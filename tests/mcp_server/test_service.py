@@ -264,16 +264,18 @@ def test_the_caller_sees_public_rows_and_those_of_its_own_groups_only(corpus_uri
     assert "every Monday" not in asyncio.run(asked(()))
 
 
-def test_the_resources_are_the_status_and_the_citation_schema(corpus_uri: str) -> None:
+def test_the_resources_are_the_status_and_the_schemas_of_answers_and_citations(corpus_uri: str) -> None:
     async def read(client: Client) -> list[Any]:
         uris = [str(resource.uri) for resource in (await client.list_resources()).resources]
         return [json.loads((await client.read_resource(uri)).contents[0].text) for uri in uris]
 
-    status, schema = with_client(corpus_uri, read)
+    status, *schemas = with_client(corpus_uri, read)
 
     assert {state["alias"] for state in status} == {"kubeflow_docs", "issues_rag", "code_rag"}
     assert all("writer" not in state for state in status)
-    jsonschema.Draft202012Validator.check_schema(schema)
+    assert [schema["title"] for schema in schemas] == ["Answer", "Citation"]
+    for schema in schemas:
+        jsonschema.Draft202012Validator.check_schema(schema)
 
 
 def test_the_prompt_states_the_citation_contract(corpus_uri: str) -> None:

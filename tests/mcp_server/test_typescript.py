@@ -45,4 +45,4 @@ def test_the_official_client_understands_tools_resources_templates_and_prompts(
     assert ("structuredContent" in answered["found"]) == (citations == "structured")
     assert "set_caching_options" in answered["unit"]["contents"][0]["text"]
     assert [template["uriTemplate"] for template in answered["resourceTemplates"]] == ["corpus://unit/{unit_id}"]
-    assert len(answered["tools"]) == 5 and len(answered["resources"]) == 2 and answered["prompt"]["messages"]
+    assert len(answered["tools"]) == 5 and len(answered["resources"]) == 3 and answered["prompt"]["messages"]

@@ -18,14 +18,15 @@ from kubeflow_corpus.errors import InvalidArgument, UnitNotFound
 from kubeflow_corpus.mcp_server.service import Caller, Service
 from kubeflow_corpus.mcp_server.settings import ServerSettings
 from kubeflow_corpus.mcp_server.tools.base import named
+from kubeflow_corpus.mcp_server.tools.schemas import ANSWER_URI, CITATION_URI, answer_schema
 from kubeflow_corpus.mcp_server.tools.search import SEARCH_TOOLS
 from kubeflow_corpus.mcp_server.tools.unit import GET_UNIT
 from kubeflow_corpus.query.citations import citation_schema
 
 STATUS_URI: Final = "corpus://status"
-SCHEMA_URI: Final = "corpus://citation.schema.json"
 UNIT_URI: Final = "corpus://unit/"
-RESOURCES: Final = (STATUS_URI, SCHEMA_URI, f"{UNIT_URI}<unit_id>")
+RESOURCES: Final = (STATUS_URI, ANSWER_URI, CITATION_URI, f"{UNIT_URI}<unit_id>")
+SCHEMAS: Final[dict[str, Callable[[], dict[str, Any]]]] = {ANSWER_URI: answer_schema, CITATION_URI: citation_schema}
 PROMPT: Final = "citation_contract"
 INSTRUCTIONS: Final = (
     f"Searches over {{project}}: {', '.join(tool.subject for tool in SEARCH_TOOLS)}. Choose by the question: "
@@ -102,7 +103,8 @@ def build_server(service: Service, status: StatusReader, *, local: bool = False)
 
         async def read() -> types.ReadResourceResult:
             text = json.dumps(await _read(params.uri, status), ensure_ascii=False, indent=1)
-            content = types.TextResourceContents(uri=params.uri, text=text, mime_type="application/json")
+            mime_type = "application/schema+json" if params.uri in SCHEMAS else "application/json"
+            content = types.TextResourceContents(uri=params.uri, text=text, mime_type=mime_type)
             return types.ReadResourceResult(contents=[content])
 
         return await service.answer("resources/read", caller, read)
@@ -189,7 +191,14 @@ def _resources() -> list[types.Resource]:
             mime_type="application/json",
         ),
         types.Resource(
-            uri=SCHEMA_URI,
+            uri=ANSWER_URI,
+            name="answer-schema",
+            title="Answer schema",
+            description="JSON schema of a search's structured content, and what its labels and places are.",
+            mime_type="application/schema+json",
+        ),
+        types.Resource(
+            uri=CITATION_URI,
             name="citation-schema",
             title="Citation schema",
             description="JSON schema of one citation.",
@@ -199,8 +208,8 @@ def _resources() -> list[types.Resource]:
 
 
 async def _read(uri: str, status: StatusReader) -> Any:
-    if uri == SCHEMA_URI:
-        return citation_schema()
+    if uri in SCHEMAS:
+        return SCHEMAS[uri]()
     if uri != STATUS_URI:
         raise UnitNotFound(f"the resources are {', '.join(RESOURCES)}")
     return await status()
