@@ -88,7 +88,7 @@ def test_a_ref_that_names_no_commit_is_unknown(upstream: Path) -> None:
 def test_a_repository_without_a_commit_says_so(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     git(tmp_path / "empty", "init", "--quiet")
-    with pytest.raises(UnknownRef, match="no commit yet"):
+    with pytest.raises(UnknownRef, match="no commit yet. Commit its files"):
         resolve_revision(_source(tmp_path / "empty"))
 
 

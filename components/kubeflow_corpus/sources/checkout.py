@@ -320,10 +320,12 @@ def _resolve(source: Source, access: Access, workdir: Path, limits: TransferLimi
 def _unknown_ref(source: Source, access: Access, known: Iterable[str]) -> UnknownRef:
     names = list(known)
     near = difflib.get_close_matches(source.ref, names, n=_KNOWN_SHOWN, cutoff=0.5) or names[:_KNOWN_SHOWN]
-    what = "no commit yet" if source.ref == "HEAD" else f"no branch, tag or commit {source.ref!r}"
+    empty = source.ref == "HEAD"
+    what = "no commit yet" if empty else f"no branch, tag or commit {source.ref!r}"
+    remedy = "Commit its files: git add, git commit" if empty else "Name a branch, a tag or a commit that it has"
     return UnknownRef(
         f"{source.name}: {access.shown} has {what}",
-        remedy=f"Known refs are {', '.join(near)}" if near else "Name a branch, a tag or a commit that it has",
+        remedy=f"Known refs are {', '.join(near)}" if near else remedy,
         source=source.name,
         ref=source.ref,
         near=near,
