@@ -13,14 +13,17 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 from kubeflow_corpus import milvus_sharing
 from kubeflow_corpus.errors import StoreUnavailable
 from kubeflow_corpus.mcp_server.assembly import StatusReader
-from kubeflow_corpus.milvus import connect, connected, disconnect
+from kubeflow_corpus.milvus import abandon, connect, connected, disconnect
 from kubeflow_corpus.milvus_sharing import CLIENTS_FILE, SERVER_FILE, leave, served_at, use
 from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.store.plan import Mode
 
 from tests.query.corpus import MODEL, fill
 from tests.store.synthetic import Run, corpus, result, rows_of
@@ -30,6 +33,7 @@ CLIENT = """
 import sys
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.settings import Settings
+from kubeflow_corpus.store.plan import Mode
 with connected(Settings(milvus_uri=sys.argv[1], milvus_sharing=True)) as client:
     print(client.list_collections(), flush=True)
     sys.stdin.read()
@@ -125,6 +129,39 @@ def test_a_search_after_the_server_was_killed_starts_another(path: Path) -> None
         until(lambda: not served_at(path), "the lock of a killed process is free")
         assert [hit.unit_id for hit in corpus_client.search_docs(QUESTION).hits] == [hit.unit_id for hit in before]
         assert servers(path) != [server]
+
+
+@pytest.mark.parametrize("name", ["create_collection", "upsert", "alter_collection_properties", "alter_alias"])
+def test_a_run_whose_server_is_killed_says_so_and_the_next_one_of_this_process_need_not_wait(
+    path: Path, tmp_path: Path, name: str
+) -> None:
+    def store(edit: str, mode: Mode, **killing: bool) -> str:
+        client, workdir = connect(shared(path)), Path(mkdtemp(dir=tmp_path))
+        real = getattr(client, name)
+
+        def kill_and_call(*words: Any, **named: Any) -> Any:
+            for server in servers(path):
+                os.kill(server, signal.SIGKILL)
+            until(lambda: not served_at(path), "the lock of a killed process is free")
+            return real(*words, **named)
+
+        if killing:
+            setattr(client, name, kill_and_call)
+        try:
+            return (
+                Run(client, workdir, [result(workdir, "site", corpus("site", 4, edit=edit))], mode=mode).all().outcome
+            )
+        finally:
+            abandon(shared(path))
+
+    assert store("", "incremental") == "published"
+    with pytest.raises(StoreUnavailable, match="the process that shares the database between programs has ended"):
+        store(" changed", "rebuild", kills=True)
+
+    assert store(" changed", "rebuild") == "published"
+    with connected(shared(path)) as client:
+        texts = [row["content_text"] for row in rows_of(client, "kubeflow_docs").values()]
+    assert len(texts) == 12 and sum(text.endswith(" changed") for text in texts) == 1
 
 
 def test_the_status_of_an_mcp_server_survives_the_server_of_the_database(path: Path) -> None:

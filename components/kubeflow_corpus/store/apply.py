@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kubeflow_corpus.artifacts import read_vectors
 from kubeflow_corpus.collections import KEY_FIELD, MANUAL_SOURCE
-from kubeflow_corpus.errors import CorpusError, LeaseHeld, StoreError
+from kubeflow_corpus.errors import LeaseHeld, StoreError
 from kubeflow_corpus.milvus import detect_backend, store_errors
 from kubeflow_corpus.retry import until_empty
 from kubeflow_corpus.store import schema
@@ -151,9 +151,7 @@ def apply_plan(
             lease.release()
         return record
     except BaseException:
-        # The error that is under way says more than one about the lease, which runs out by itself.
-        with suppress(CorpusError):
-            lease.release()
+        lease.let_go()
         raise
 
 

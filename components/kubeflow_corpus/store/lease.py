@@ -17,7 +17,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +35,8 @@ LEASE_SECONDS: Final = 300.0
 HANDOVER_SECONDS: Final = 1800.0
 _SETTLE_SECONDS: Final = 0.2
 _POLL_SECONDS: Final = 2.0
+# Runs of this process that have ended and could not take back their claim: the database went away under them.
+_LEFT_BEHIND: Final[set[str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +134,7 @@ class Lease:
         try:
             yield versions
         finally:
-            # The error that is under way says more than one about the lease, which runs out by itself.
-            with suppress(CorpusError):
-                self.release()
+            self.let_go()
 
     def value(self) -> str:
         """Returns the claim as a property, to create a candidate with it."""
@@ -201,10 +201,15 @@ class Lease:
         try:
             yield keep
         except BaseException:
-            # The error that is under way says more than one about the lease.
-            with suppress(CorpusError):
-                self.release()
+            self.let_go()
             raise
+
+    def let_go(self) -> None:
+        """Releases the lease where a run ends, if it can: an error that is under way says more than one about it."""
+        try:
+            self.release()
+        except CorpusError:
+            _LEFT_BEHIND.add(self.run)
 
     def release(self) -> None:
         """Removes the claim of this run from every version."""
@@ -247,6 +252,8 @@ class Lease:
                 yield claim
 
     def _is_dead(self, claim: Claim) -> bool:
+        if claim.run in _LEFT_BEHIND:
+            return True
         elsewhere = claim.host != socket.gethostname()
         if elsewhere and not self.embedded:
             return False
