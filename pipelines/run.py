@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from kubeflow_corpus.collections import find_collection
 from kubeflow_corpus.errors import CatalogueError, RunFailed, SettingsError
@@ -29,6 +30,9 @@ from pipelines.arguments import add_changed_paths_argument
 from pipelines.local import LocalRun, Workplace, run_pipeline, watched_here
 from pipelines.placement import Placement
 from pipelines.registry import PIPELINES
+
+# The file that `init` writes. What lies in a folder by chance does not decide what is indexed, which is said.
+_CATALOGUE: Final = "catalogue.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
     """
     started = time.monotonic()
     options = options_of(args)
+    if not options.catalogue and Path(_CATALOGUE).is_file():
+        print(f"{_CATALOGUE} of this folder is not read, but Kubeflow's own: --catalogue {_CATALOGUE}", file=sys.stderr)
     known = load_catalogue(options.catalogue)
     named = named_documents(known, options.changed_paths, sources=options.sources, rebuild=options.rebuild)
     chosen = _chosen_sources(known, args.pipeline, list(named) or options.sources)

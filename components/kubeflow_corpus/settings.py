@@ -238,6 +238,8 @@ class Settings:
         """
         if not self.milvus_uri:
             raise missing_value(
-                "MILVUS_URI", "Set it to a .db path (embedded, extra 'local') or to the http(s) URL of a Milvus server"
+                "MILVUS_URI",
+                "Set it to the .db file that `kubeflow-corpus run` filled (local/corpus.db, extra 'local'), or to the "
+                "http(s) URL of a Milvus server",
             )
         return self.milvus_uri

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import random
@@ -14,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from kubeflow_corpus.errors import SettingsError
 
+from pipelines.run import add_arguments
+from pipelines.run import run as run_command
 from tests.retrieval.samples import run as run_steps
 from tests.servers.github import serve as github
 
@@ -99,6 +103,25 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
     (folder / "questions.jsonl").write_text(json.dumps({**question, **expected}) + "\n")
     words = ["--questions", str(folder / "questions.jsonl"), "--floor", "hit@1=1.0"]
     return folder, run(folder, "docs", "--catalogue", str(catalogue), *words)
+
+
+def test_a_catalogue_that_is_there_and_not_asked_for_is_said_not_to_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+
+    def said(*words: str) -> str:
+        # Refused after the catalogue is chosen and before anything is fetched.
+        with pytest.raises(SettingsError, match="dry run"):
+            run_command(parser.parse_args(["docs", "--digest", *words]))
+        return capsys.readouterr().err
+
+    assert said() == ""
+    write_catalogue(tmp_path, bees="bees")
+    assert "--catalogue catalogue.yaml" in said()
+    assert said("--catalogue", "catalogue.yaml") == ""
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from kubeflow_corpus.errors import SourceError, UnknownRef
@@ -117,6 +118,14 @@ def test_links_of_a_copy_go_to_the_commit_that_it_is_a_copy_of(folder: Path, tmp
     plain = _fetch(_source(folder), tmp_path / "w")[0]
     assert copied.url == f"https://github.com/kubeflow/website/blob/{commit}/docs/a.md"
     assert plain.url == "https://github.com/kubeflow/website/blob/HEAD/docs/a.md"
+
+
+def test_a_folder_that_is_on_no_host_is_cited_where_it_lies(folder: Path, tmp_path: Path) -> None:
+    source = replace(_source(folder), repo="local/notes")
+    (folder / "docs/a b#1.md").write_text("# Spaces\n\nText.\n")
+    urls = {item.path: item.url for item in _fetch(source, tmp_path / "w") if isinstance(item, Document)}
+    assert urls["docs/a.md"] == f"file://{quote(str(folder))}/docs/a.md"
+    assert urls["docs/a b#1.md"].endswith("/docs/a%20b%231.md")
 
 
 def test_a_plain_folder_has_no_branches(folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.sites.registry import generator_named
-from kubeflow_corpus.sources.catalogue import REPO_NAME, Source, load_catalogue
+from kubeflow_corpus.sources.catalogue import REPO_NAME, UNHOSTED, Source, load_catalogue
 from kubeflow_corpus.sources.checkout import open_tree, resolve_revision
 from kubeflow_corpus.sources.decoding import decode
 from kubeflow_corpus.sources.discovery import LEFT_OUT, Findings, FoundSite, discover, slug
@@ -78,7 +78,7 @@ def _source(project: str, repo: str, ref: str) -> tuple[Source, bool]:
         config = folder / ".git/config"
         origin = _ORIGIN.search(config.read_text("utf-8", "replace")) if config.is_file() else None
         named = repo or (origin[1] if origin else "")
-        name = named or f"local/{slug(folder.resolve().name)}"
+        name = named or f"{UNHOSTED}/{slug(folder.resolve().name)}"
         return Source("init", "docs", name, str(folder.resolve()), ref), bool(named)
     address = re.fullmatch(r"https://github\.com/([\w-]{1,39}/[\w.-]{1,100}?)(?:\.git)?/?", project)
     name = address[1] if address else project

@@ -121,7 +121,8 @@ def readable(result: SearchResult, *, trace: bool = False) -> Iterator[str]:
     if trace:
         yield ""
         yield from _trace(dict(result.trace))
-    yield f"{len(result.citations)} units shown in {result.total_ms:.0f} ms, request {result.request_id}"
+    units = "1 unit" if len(result.citations) == 1 else f"{len(result.citations)} units"
+    yield f"{units} shown in {result.total_ms:.0f} ms, request {result.request_id}"
 
 
 def _trace(trace: dict[str, Any]) -> Iterator[str]:

@@ -59,6 +59,8 @@ DEFAULT_INCLUDE: Final[dict[str, tuple[str, ...]]] = {
 }
 _MAX_PARAMS: Final = 1000
 _MAX_PARAM_DEPTH: Final = 8
+# The owner in the `repo` of a folder that is on no host: no address on the web is made of it.
+UNHOSTED: Final = "local"
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 REPO_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._][A-Za-z0-9._-]{0,99}")
 # What `git check-ref-format` forbids, and a leading hyphen, which a command line would read as an option.
@@ -83,7 +85,7 @@ class Source:
     Attributes:
         name: Unique slug.
         type: ``docs``, ``issue`` or ``code``.
-        repo: ``owner/name``.
+        repo: ``owner/name``; the owner ``local`` says that a folder is on no host.
         url: https (or loopback http) URL, or an absolute local path.
         ref: Branch, tag or commit; ``HEAD`` is the default branch.
         include: Patterns of the files to read.

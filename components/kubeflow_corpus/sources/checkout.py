@@ -33,7 +33,7 @@ from kubeflow_corpus.errors import (
 from kubeflow_corpus.records import Document, Skip, SourceType
 from kubeflow_corpus.settings import DEFAULT_GITHUB_API_URL, Secret, Settings
 from kubeflow_corpus.sites.registry import generator_named
-from kubeflow_corpus.sources.catalogue import Source, refused_ref, refused_url
+from kubeflow_corpus.sources.catalogue import UNHOSTED, Source, refused_ref, refused_url
 from kubeflow_corpus.sources.companions import Companions
 from kubeflow_corpus.sources.decoding import MAX_BYTES, decode, unsafe_path
 from kubeflow_corpus.sources.folder import FolderTree, digest, fingerprint
@@ -127,11 +127,14 @@ def blob_url(source: Source, revision: Revision, path: str) -> str:
     """Returns the address at which a person reads a file.
 
     Args:
-        source: Its source; a local one is shown at github.com, where its `repo` is.
+        source: Its source; a local one is shown at github.com, where its `repo` is, or at the file itself if it is
+            on no host.
         revision: The revision; the copy in a plain folder is shown at the commit that `ref` names, or else at the
             default branch.
         path: Its path.
     """
+    if source.local_path is not None and source.repo.startswith(f"{UNHOSTED}/"):
+        return (source.local_path / path).as_uri()
     parts = urlsplit(source.url)
     web = source.local_path is None
     base = source.url.removesuffix("/").removesuffix(".git") if web else f"https://github.com/{source.repo}"
