@@ -49,6 +49,19 @@ def test_a_folder_gets_a_catalogue_that_runs(
         assert f"{documents} documents" in capsys.readouterr().out
 
 
+def test_pages_of_a_site_that_is_published_nowhere_are_cited_as_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mill/docs").mkdir(parents=True)
+    (tmp_path / "mill/mkdocs.yml").write_text("site_name: Mill\n")
+    (tmp_path / "mill/docs/sails.md").write_text("# Sails\n\nFour of them.\n")
+    assert main(["init", str(tmp_path / "mill"), "--out", str(tmp_path)]) == 0
+    assert "published nowhere: cited as files" in capsys.readouterr().out
+    source = load_catalogue(tmp_path / "catalogue.yaml").sources[0]
+    assert source.site is not None
+    assert (source.site.generator, source.site.base_url) == ("mkdocs", "")
+
+
 def test_a_clone_knows_where_its_issues_are(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     git = ["git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@b.test"]
     for command in (["init", "-q"], ["remote", "add", "origin", "git@github.com:mills/wind.git"], ["add", "."]):

@@ -55,6 +55,14 @@ def test_an_address_that_no_configuration_says_is_a_guess(files: dict[str, str],
     assert (site.site.base_url, site.guessed) == (address, True)
 
 
+def test_a_folder_that_is_on_no_host_has_no_guessed_address() -> None:
+    files = {"mkdocs.yml": "site_name: Mill\n", "docs/a.md": ""}
+    (site,) = found(files, "local/wind-mill").sites
+    assert (site.site.base_url, site.guessed) == ("", False)
+    (site,) = found({**files, "CNAME": "mill.test"}, "local/wind-mill").sites
+    assert site.site.base_url == "https://mill.test/"
+
+
 @pytest.mark.parametrize(
     "files",
     [

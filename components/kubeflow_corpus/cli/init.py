@@ -151,7 +151,10 @@ def _site_entry(name: str, found: FoundSite, where: list[str], findings: Finding
     yield f"      generator: {site.generator}"
     if site.root:
         yield f"      root: {_yaml(site.root)}"
-    yield f"      base_url: {_yaml(site.base_url)}" + ("  # a guess: no configuration says it" if found.guessed else "")
+    guess = "  # a guess: no configuration says it" if found.guessed else ""
+    yield (
+        f"      base_url: {_yaml(site.base_url)}{guess}" if site.base_url else "      # base_url: where it is published"
+    )
     if site.params:
         yield f"      params: {_yaml(dict(site.params))}"
 
@@ -196,7 +199,7 @@ def _report(found: Findings, is_github: bool) -> Iterator[str]:
     yield f"{found.repo}:"
     for site in found.sites:
         guess = " (a guess: check base_url)" if site.guessed else ""
-        root, address = site.site.root or ".", site.site.base_url
+        root, address = site.site.root or ".", site.site.base_url or "published nowhere: cited as files"
         yield f"  docs   {site.site.generator} site in {root}: {site.pages} pages, {address}{guess}"
         if site.unread:
             yield f"         {site.unread} of them are reStructuredText, which is not read"

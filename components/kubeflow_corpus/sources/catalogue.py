@@ -286,7 +286,7 @@ class _CatalogueReader(YamlFile):
         repo = self.text(mapping, "repo")
         if not REPO_NAME.fullmatch(repo):
             self.fail(line_of(mapping, "repo"), f"repo {repo!r} is not owner/name", "Write it as on GitHub: owner/name")
-        site = self._site(mapping) if "site" in mapping else None
+        site = self._site(mapping, repo) if "site" in mapping else None
         pages = generator_named(site.generator).page_patterns if site is not None else ()
         return Source(
             name=name,
@@ -371,13 +371,13 @@ class _CatalogueReader(YamlFile):
             self.fail(line, f"{version!r} is not a version", 'Write "1.10", "26.03.1", v0.15.0 or v2')
         return version
 
-    def _site(self, mapping: Mapping[str, Any]) -> Site:
+    def _site(self, mapping: Mapping[str, Any], repo: str) -> Site:
         line = line_of(mapping, "site")
         site = self.mapping(mapping["site"], "site", line)
         self.known_keys(site, _SITE_KEYS, "site")
         self.require(site, "generator", line)
         generator = self.choice(site, "generator", tuple(GENERATORS))
-        if generator_named(generator).has_addresses:
+        if generator_named(generator).has_addresses and not repo.startswith(f"{UNHOSTED}/"):
             self.require(site, "base_url", line)
         base_url = self._base_url(site) if "base_url" in site else ""
         return Site(generator, self._root(site), base_url, self._params(site))

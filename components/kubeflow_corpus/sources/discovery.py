@@ -16,6 +16,7 @@ from typing import Final
 from kubeflow_corpus.file_context import CRD_KIND
 from kubeflow_corpus.sites.base import RepositoryPaths, Site, SiteGenerator
 from kubeflow_corpus.sites.registry import GENERATORS, generator_named
+from kubeflow_corpus.sources.catalogue import UNHOSTED
 
 # Folders that hold other projects, examples of sites, or inputs of tests.
 LEFT_OUT: Final = ("node_modules", "vendor", "third_party", "testdata", "themes", "exampleSite", ".github")
@@ -48,7 +49,8 @@ class FoundSite:
     """A documentation site.
 
     Attributes:
-        site: As a catalogue describes it; `base_url` is a guess where `guessed` says so.
+        site: As a catalogue describes it; `base_url` is a guess where `guessed` says so, and empty where the folder is
+            on no host: its pages are cited where they lie.
         config: The file by which it was recognised.
         pages: How many pages it has.
         unread: How many of them are in a format that is not read.
@@ -153,7 +155,7 @@ def _is_address(url: str) -> bool:
 
 
 def _guess_address(found: FoundSite, repo: str, known: RepositoryPaths, texts: Mapping[str, str]) -> FoundSite:
-    """Takes the address from a CNAME file or from Read the Docs, or else that of GitHub Pages."""
+    """Takes the address from a CNAME file or from Read the Docs, or else that of GitHub Pages if it is there at all."""
     owner, _, name = repo.partition("/")
     top = found.config.partition("/")[0] if "/" in found.config else ""
     places = (posixpath.join(folder, _HOST_FILE) for folder in ("", "static", top, f"{top}/static"))
@@ -162,6 +164,8 @@ def _guess_address(found: FoundSite, repo: str, known: RepositoryPaths, texts: M
         base_url = f"https://{host}/"
     elif any(path.startswith(".readthedocs.y") for path in known.paths):
         base_url = f"https://{name.lower()}.readthedocs.io/en/latest/"
+    elif owner == UNHOSTED:
+        return replace(found, site=replace(found.site, base_url=""))
     else:
         base_url = f"https://{owner.lower()}.github.io/{name}/"
     return replace(found, site=replace(found.site, base_url=base_url), guessed=True)
