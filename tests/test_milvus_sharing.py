@@ -9,8 +9,10 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
@@ -21,7 +23,16 @@ from kubeflow_corpus import milvus_sharing
 from kubeflow_corpus.errors import StoreUnavailable
 from kubeflow_corpus.mcp_server.assembly import StatusReader
 from kubeflow_corpus.milvus import abandon, connect, connected, disconnect
-from kubeflow_corpus.milvus_sharing import CLIENTS_FILE, SERVER_FILE, leave, served_at, use
+from kubeflow_corpus.milvus_sharing import (
+    CLIENTS_FILE,
+    SERVER_FILE,
+    leave,
+    private_file,
+    served_at,
+    try_lock,
+    use,
+    write_record,
+)
 from kubeflow_corpus.settings import Settings
 from kubeflow_corpus.store.plan import Mode
 
@@ -33,7 +44,6 @@ CLIENT = """
 import sys
 from kubeflow_corpus.milvus import connected
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.store.plan import Mode
 with connected(Settings(milvus_uri=sys.argv[1], milvus_sharing=True)) as client:
     print(client.list_collections(), flush=True)
     sys.stdin.read()
@@ -117,6 +127,19 @@ def test_killing_a_client_harms_no_other_and_the_server_is_not_its_child(path: P
     end(first, second)
 
 
+def test_the_locks_of_a_server_that_is_gone_are_waited_for(path: Path) -> None:
+    path.mkdir()
+    held = private_file(path / SERVER_FILE)
+    assert try_lock(held, shared=False)
+    write_record(held, {"socket": str(path / "gone")})
+    # What the system does a moment after it has ended a process.
+    freed = threading.Timer(0.3, held.close)
+    freed.start()
+    with connected(shared(path)) as database:
+        assert database.list_collections() == []
+    freed.join()
+
+
 def test_a_search_after_the_server_was_killed_starts_another(path: Path) -> None:
     fill(str(path))
     from kubeflow_corpus.query.client import CorpusClient
@@ -135,7 +158,7 @@ def test_a_search_after_the_server_was_killed_starts_another(path: Path) -> None
 def test_a_run_whose_server_is_killed_says_so_and_the_next_one_of_this_process_need_not_wait(
     path: Path, tmp_path: Path, name: str
 ) -> None:
-    def store(edit: str, mode: Mode, **killing: bool) -> str:
+    def store(edit: str, mode: Mode, *, kills: bool = False) -> str:
         client, workdir = connect(shared(path)), Path(mkdtemp(dir=tmp_path))
         real = getattr(client, name)
 
@@ -145,7 +168,7 @@ def test_a_run_whose_server_is_killed_says_so_and_the_next_one_of_this_process_n
             until(lambda: not served_at(path), "the lock of a killed process is free")
             return real(*words, **named)
 
-        if killing:
+        if kills:
             setattr(client, name, kill_and_call)
         try:
             return (
@@ -229,15 +252,20 @@ def test_a_module_in_the_folder_where_a_program_starts_is_not_run(
     assert not (tmp_path / "ran").exists()
 
 
-def start_server(path: Path, idle_seconds: float) -> None:
+@contextmanager
+def impatient_server(path: Path) -> Iterator[None]:
+    """A server that ends at once when nobody uses it, and not before the users of the block have come."""
     path.mkdir(exist_ok=True)
-    words = [milvus_sharing.SERVER_MODULE, str(path), "--idle-seconds", str(idle_seconds)]
-    subprocess.run([sys.executable, "-P", "-m", *words], check=True)
+    words = [milvus_sharing.SERVER_MODULE, str(path), "--idle-seconds", "0.2"]
+    with private_file(path / CLIENTS_FILE) as user:
+        assert try_lock(user, shared=True)
+        subprocess.run([sys.executable, "-P", "-m", *words], check=True)
+        yield
 
 
 def test_it_stays_while_somebody_uses_it_and_ends_when_nobody_does(path: Path) -> None:
-    start_server(path, 0.2)
-    database = connect(shared(path))
+    with impatient_server(path):
+        database = connect(shared(path))
     try:
         (server,) = servers(path)
         # It looks every moment whether anybody needs it: somebody does, without a call.
@@ -254,9 +282,9 @@ def test_it_stays_while_somebody_uses_it_and_ends_when_nobody_does(path: Path) -
 
 
 def test_a_client_that_was_killed_does_not_keep_it(path: Path) -> None:
-    start_server(path, 0.2)
-    process = client(path)
-    assert said(process) == "[]"
+    with impatient_server(path):
+        process = client(path)
+        assert said(process) == "[]"
     process.kill()
     end(process)
     until(lambda: not servers(path), "the server ends")

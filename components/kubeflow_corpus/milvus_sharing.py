@@ -134,7 +134,8 @@ def _served_at(path: Path, deadline: float) -> str:
         address = _address(path)
         if address:
             _check_owner(address)
-            return f"unix:{address}"
+            if _is_listening(address):
+                return f"unix:{address}"
         if address is None:
             # The last start may have met a process that has the database to itself for a moment: a step of a run.
             if starts and (reason := _reason(path)):
@@ -206,6 +207,13 @@ def _failure(path: Path, reason: str) -> StoreUnavailable:
         f"The database {str(path)!r} cannot be shared between programs: {reason}",
         remedy="Stop the program that has it open, or set MILVUS_SHARING=false to open it in this one alone",
     )
+
+
+def _is_listening(address: str) -> bool:
+    """Whether somebody listens: for a moment, the locks of a process that was killed outlive its socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(_POLL_SECONDS)
+        return probe.connect_ex(address) not in (errno.ECONNREFUSED, errno.ENOENT)
 
 
 def _check_owner(address: str) -> None:
