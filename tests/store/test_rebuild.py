@@ -403,6 +403,6 @@ def test_searches_during_an_alias_move_are_answered_by_one_version_and_none_fail
     done.set()
     for reader in readers:
         reader.join()
-    assert errors == []
+    assert [str(error) for error in errors] == []
     assert {frozenset(answer) for answer in answers} == {frozenset({"A: first"}), frozenset({"A: second"})}
     assert len(answers) >= 20
