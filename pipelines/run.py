@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from kubeflow_corpus.collections import find_collection
 from kubeflow_corpus.errors import CatalogueError, RunFailed, SettingsError
@@ -22,7 +21,7 @@ from kubeflow_corpus.ingest.step import TRACED_AS
 from kubeflow_corpus.ingest.store import stored_sources
 from kubeflow_corpus.ingest.summary import Failure, failures, summary_lines
 from kubeflow_corpus.settings import Settings
-from kubeflow_corpus.sources.catalogue import Catalogue, Source, load_catalogue
+from kubeflow_corpus.sources.catalogue import CATALOGUE_FILE, Catalogue, Source, load_catalogue
 from kubeflow_corpus.sources.named import named_documents
 from kubeflow_corpus.tracing import run_span, start_tracing
 
@@ -30,9 +29,6 @@ from pipelines.arguments import add_changed_paths_argument
 from pipelines.local import LocalRun, Workplace, run_pipeline, watched_here
 from pipelines.placement import Placement
 from pipelines.registry import PIPELINES
-
-# The file that `init` writes. What lies in a folder by chance does not decide what is indexed, which is said.
-_CATALOGUE: Final = "catalogue.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,8 +84,10 @@ def run(args: argparse.Namespace) -> int:
     """
     started = time.monotonic()
     options = options_of(args)
-    if not options.catalogue and Path(_CATALOGUE).is_file():
-        print(f"{_CATALOGUE} of this folder is not read, but Kubeflow's own: --catalogue {_CATALOGUE}", file=sys.stderr)
+    if not options.catalogue and Path(CATALOGUE_FILE).is_file():
+        # What lies in a folder by chance does not decide what is indexed.
+        said = f"{CATALOGUE_FILE} of this folder is not read, but Kubeflow's own: --catalogue {CATALOGUE_FILE}"
+        print(said, file=sys.stderr)
     known = load_catalogue(options.catalogue)
     named = named_documents(known, options.changed_paths, sources=options.sources, rebuild=options.rebuild)
     chosen = _chosen_sources(known, args.pipeline, list(named) or options.sources)

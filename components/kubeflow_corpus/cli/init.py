@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kubeflow_corpus.errors import InvalidArgument
 from kubeflow_corpus.sites.registry import generator_named
-from kubeflow_corpus.sources.catalogue import REPO_NAME, UNHOSTED, Source, load_catalogue
+from kubeflow_corpus.sources.catalogue import CATALOGUE_FILE, REPO_NAME, UNHOSTED, Source, load_catalogue
 from kubeflow_corpus.sources.checkout import open_tree, resolve_revision
 from kubeflow_corpus.sources.decoding import decode
 from kubeflow_corpus.sources.discovery import LEFT_OUT, Findings, FoundSite, discover, slug
@@ -23,7 +23,6 @@ _ORIGIN: Final = re.compile(
 )
 # The pipeline that reads sources of a type.
 _PIPELINES: Final = {"docs": "docs", "code": "code", "issue": "issues"}
-_CATALOGUE: Final = "catalogue.yaml"
 _VOCABULARY: Final = "vocabulary.yaml"
 
 
@@ -34,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repo", default="", metavar="OWNER/NAME", help="where a folder is on GitHub, if its remote does not say it"
     )
-    parser.add_argument("--out", default=".", metavar="FOLDER", help=f"where {_CATALOGUE} and {_VOCABULARY} go")
+    parser.add_argument("--out", default=".", metavar="FOLDER", help=f"where {CATALOGUE_FILE} and {_VOCABULARY} go")
     parser.add_argument("--force", action="store_true", help="replace files that are there")
 
 
@@ -46,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         SourceError: The repository cannot be read.
     """
     out = Path(args.out)
-    files = (out / _CATALOGUE, out / _VOCABULARY)
+    files = (out / CATALOGUE_FILE, out / _VOCABULARY)
     there = [str(file) for file in files if file.exists() and not args.force]
     if there:
         raise InvalidArgument(f"{there[0]} is there already", remedy="Name another folder with --out, or use --force")
@@ -151,10 +150,11 @@ def _site_entry(name: str, found: FoundSite, where: list[str], findings: Finding
     yield f"      generator: {site.generator}"
     if site.root:
         yield f"      root: {_yaml(site.root)}"
-    guess = "  # a guess: no configuration says it" if found.guessed else ""
-    yield (
-        f"      base_url: {_yaml(site.base_url)}{guess}" if site.base_url else "      # base_url: where it is published"
-    )
+    if site.base_url:
+        guess = "  # a guess: no configuration says it" if found.guessed else ""
+        yield f"      base_url: {_yaml(site.base_url)}{guess}"
+    else:
+        yield "      # base_url: where it is published"
     if site.params:
         yield f"      params: {_yaml(dict(site.params))}"
 

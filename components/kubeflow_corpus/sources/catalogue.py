@@ -46,7 +46,9 @@ from kubeflow_corpus.vocabulary import Vocabulary, default_vocabulary
 
 SourceKind = Literal["docs", "issue", "code"]
 
-PACKAGED: Final = Path(__file__).with_name("catalogue.yaml")
+# What `init` writes, and what a person's own catalogue is called.
+CATALOGUE_FILE: Final = "catalogue.yaml"
+PACKAGED: Final = Path(__file__).with_name(CATALOGUE_FILE)
 _COMMON: Final = ("name", "type", "repo", "product_area", "version")
 _FILES: Final = (*_COMMON, "url", "ref", "include", "exclude")
 KEYS: Final[dict[str, tuple[str, ...]]] = {"docs": (*_FILES, "site"), "code": _FILES, "issue": _COMMON}
@@ -196,6 +198,11 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def is_unhosted(repo: str) -> bool:
+    """Returns whether a `repo` says that its folder is on no host, so that it has no address on the web."""
+    return repo.startswith(f"{UNHOSTED}/")
 
 
 def refused_ref(ref: str) -> bool:
@@ -377,7 +384,7 @@ class _CatalogueReader(YamlFile):
         self.known_keys(site, _SITE_KEYS, "site")
         self.require(site, "generator", line)
         generator = self.choice(site, "generator", tuple(GENERATORS))
-        if generator_named(generator).has_addresses and not repo.startswith(f"{UNHOSTED}/"):
+        if generator_named(generator).has_addresses and not is_unhosted(repo):
             self.require(site, "base_url", line)
         base_url = self._base_url(site) if "base_url" in site else ""
         return Site(generator, self._root(site), base_url, self._params(site))

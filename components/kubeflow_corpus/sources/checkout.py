@@ -33,7 +33,7 @@ from kubeflow_corpus.errors import (
 from kubeflow_corpus.records import Document, Skip, SourceType
 from kubeflow_corpus.settings import DEFAULT_GITHUB_API_URL, Secret, Settings
 from kubeflow_corpus.sites.registry import generator_named
-from kubeflow_corpus.sources.catalogue import UNHOSTED, Source, refused_ref, refused_url
+from kubeflow_corpus.sources.catalogue import Source, is_unhosted, refused_ref, refused_url
 from kubeflow_corpus.sources.companions import Companions
 from kubeflow_corpus.sources.decoding import MAX_BYTES, decode, unsafe_path
 from kubeflow_corpus.sources.folder import FolderTree, digest, fingerprint
@@ -133,7 +133,7 @@ def blob_url(source: Source, revision: Revision, path: str) -> str:
             default branch.
         path: Its path.
     """
-    if source.local_path is not None and source.repo.startswith(f"{UNHOSTED}/"):
+    if source.local_path is not None and is_unhosted(source.repo):
         return (source.local_path / path).as_uri()
     parts = urlsplit(source.url)
     web = source.local_path is None

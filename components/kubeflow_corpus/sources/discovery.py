@@ -16,7 +16,7 @@ from typing import Final
 from kubeflow_corpus.file_context import CRD_KIND
 from kubeflow_corpus.sites.base import RepositoryPaths, Site, SiteGenerator
 from kubeflow_corpus.sites.registry import GENERATORS, generator_named
-from kubeflow_corpus.sources.catalogue import UNHOSTED
+from kubeflow_corpus.sources.catalogue import is_unhosted
 
 # Folders that hold other projects, examples of sites, or inputs of tests.
 LEFT_OUT: Final = ("node_modules", "vendor", "third_party", "testdata", "themes", "exampleSite", ".github")
@@ -164,7 +164,7 @@ def _guess_address(found: FoundSite, repo: str, known: RepositoryPaths, texts: M
         base_url = f"https://{host}/"
     elif any(path.startswith(".readthedocs.y") for path in known.paths):
         base_url = f"https://{name.lower()}.readthedocs.io/en/latest/"
-    elif owner == UNHOSTED:
+    elif is_unhosted(repo):
         return replace(found, site=replace(found.site, base_url=""))
     else:
         base_url = f"https://{owner.lower()}.github.io/{name}/"
