@@ -6,14 +6,11 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
-from kubeflow_corpus.cli import search
-from kubeflow_corpus.cli.main import PROGRAM
+from kubeflow_corpus.cli.main import PROGRAM, main
 from kubeflow_corpus.errors import SettingsError
-
-from pipelines import run as run_command
+from kubeflow_corpus.sources.catalogue import CATALOGUE_FILE
 
 QUESTION: Final = "How do I install Orchard?"
 _PAGE: Final = Path("docs", "hugo", "content", "en", "docs", "started", "installation.md")
@@ -35,10 +32,10 @@ def run(args: argparse.Namespace) -> int:
     """Copies the sample, indexes its documentation, asks one question, and says what to try next.
 
     Raises:
-        CorpusError: A step failed, or this installation has no sample.
+        SettingsError: This installation has no sample, or the folder cannot take it.
     """
     folder = Path(args.folder)
-    catalogue = folder / "catalogue.yaml"
+    catalogue = folder / CATALOGUE_FILE
     if not catalogue.exists():
         _copy_sample(folder)
     local = folder / "local"
@@ -46,9 +43,11 @@ def run(args: argparse.Namespace) -> int:
     # Whatever the shell is set up for: a demonstration writes into its own folder.
     os.environ["MILVUS_URI"] = str(database)
     os.environ.pop("COLLECTION_PREFIX", None)
-    _call(run_command, "docs", "--catalogue", str(catalogue), "--local", str(local))
+    if failed := main(["run", "docs", "--catalogue", str(catalogue), "--local", str(local)]):
+        return failed
     print()
-    _call(search, "docs", QUESTION, "--limit", "2")
+    if failed := main(["search", "docs", QUESTION, "--limit", "2"]):
+        return failed
     print("\n".join(_next_steps(folder, catalogue, database)))
     return 0
 
@@ -68,12 +67,6 @@ def _copy_sample(folder: Path) -> None:
         raise SettingsError(
             f"{folder} cannot be written ({error.strerror or error})", remedy="Name another folder: demo FOLDER"
         ) from error
-
-
-def _call(command: ModuleType, *words: str) -> None:
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    command.run(parser.parse_args(words))
 
 
 def _next_steps(folder: Path, catalogue: Path, database: Path) -> list[str]:
