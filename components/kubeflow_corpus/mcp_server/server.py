@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from mcp import types
@@ -25,8 +25,7 @@ from kubeflow_corpus.query.citations import citation_schema
 
 STATUS_URI: Final = "corpus://status"
 UNIT_URI: Final = "corpus://unit/"
-RESOURCES: Final = (STATUS_URI, ANSWER_URI, CITATION_URI, f"{UNIT_URI}<unit_id>")
-SCHEMAS: Final[dict[str, Callable[[], dict[str, Any]]]] = {ANSWER_URI: answer_schema, CITATION_URI: citation_schema}
+_SCHEMA_TYPE: Final = "application/schema+json"
 PROMPT: Final = "citation_contract"
 INSTRUCTIONS: Final = (
     f"Searches over {{project}}: {', '.join(tool.subject for tool in SEARCH_TOOLS)}. Choose by the question: "
@@ -51,6 +50,27 @@ LINKS: Final = {
     False: "Cite the labels, and copy places such as {c1.2}, which stand for addresses, as they are, in commands too: "
     "the application turns both into links. Write no address of your own.",
 }
+
+
+class _Schema(NamedTuple):
+    """A JSON schema that clients can read."""
+
+    name: str
+    title: str
+    description: str
+    build: Callable[[], dict[str, Any]]
+
+
+_SCHEMAS: Final = {
+    ANSWER_URI: _Schema(
+        "answer-schema",
+        "Answer schema",
+        "JSON schema of a search's structured content, and what its labels and places are.",
+        answer_schema,
+    ),
+    CITATION_URI: _Schema("citation-schema", "Citation schema", "JSON schema of one citation.", citation_schema),
+}
+RESOURCES: Final = (STATUS_URI, *_SCHEMAS, f"{UNIT_URI}<unit_id>")
 
 Context = ServerRequestContext[Any, Any]
 StatusReader = Callable[[], Awaitable[list[dict[str, Any]]]]
@@ -103,7 +123,7 @@ def build_server(service: Service, status: StatusReader, *, local: bool = False)
 
         async def read() -> types.ReadResourceResult:
             text = json.dumps(await _read(params.uri, status), ensure_ascii=False, indent=1)
-            mime_type = "application/schema+json" if params.uri in SCHEMAS else "application/json"
+            mime_type = _SCHEMA_TYPE if params.uri in _SCHEMAS else "application/json"
             content = types.TextResourceContents(uri=params.uri, text=text, mime_type=mime_type)
             return types.ReadResourceResult(contents=[content])
 
@@ -190,26 +210,18 @@ def _resources() -> list[types.Resource]:
             description="What each collection serves, its sources, its age and how its last run ended.",
             mime_type="application/json",
         ),
-        types.Resource(
-            uri=ANSWER_URI,
-            name="answer-schema",
-            title="Answer schema",
-            description="JSON schema of a search's structured content, and what its labels and places are.",
-            mime_type="application/schema+json",
-        ),
-        types.Resource(
-            uri=CITATION_URI,
-            name="citation-schema",
-            title="Citation schema",
-            description="JSON schema of one citation.",
-            mime_type="application/schema+json",
+        *(
+            types.Resource(
+                uri=uri, name=schema.name, title=schema.title, description=schema.description, mime_type=_SCHEMA_TYPE
+            )
+            for uri, schema in _SCHEMAS.items()
         ),
     ]
 
 
 async def _read(uri: str, status: StatusReader) -> Any:
-    if uri in SCHEMAS:
-        return SCHEMAS[uri]()
+    if uri in _SCHEMAS:
+        return _SCHEMAS[uri].build()
     if uri != STATUS_URI:
         raise UnitNotFound(f"the resources are {', '.join(RESOURCES)}")
     return await status()
