@@ -350,12 +350,12 @@ def translated(what: str, error: BaseException) -> StoreError:
         )
     if any(sign in lower for sign in _MISSING):
         return CollectionNotFound(f"{what}: {message}", remedy="Run the ingestion first: kubeflow-corpus run")
-    if any(sign in lower for sign in _DOWN) and "unix:" in lower:
-        return StoreUnavailable(
-            f"{what}: the process that shares the database between programs has ended",
-            remedy="Do the same again, which starts another; what was served before still is",
-        )
     if any(sign in lower for sign in _DOWN):
+        if "unix:" in lower:
+            return StoreUnavailable(
+                f"{what}: the process that shares the database between programs has ended",
+                remedy="Do the same again, which starts another; what was served before still is",
+            )
         return StoreUnavailable(
             f"{what} does not answer ({message})",
             remedy="Check MILVUS_URI and that the server is up",

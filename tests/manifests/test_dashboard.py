@@ -46,7 +46,7 @@ def prometheus(folder: Path, target: str) -> Iterator[Prometheus]:
     """Runs Prometheus on the loopback interface, with the rules of the alerts, over a server named as in a cluster."""
     program = shutil.which("prometheus")
     if program is None:
-        pytest.skip("there is no prometheus (Debian: prometheus)")
+        pytest.skip("Prometheus is not installed (Debian: prometheus)")
     rule_file = folder / "rules.yaml"
     rule_file.write_text(yaml.safe_dump(load(FOLDER / "rules.yaml")[0]["spec"]))
     labels = {"namespace": "kubeflow-corpus"}
@@ -117,6 +117,7 @@ def test_every_panel_about_the_server_shows_something_and_no_alert_is_wrong(tmp_
             # Nothing was indexed for the second: its calls do not end well.
             for tool in ("search_kubeflow_docs", "search_github_issues"):
                 ask(server.url, tool)
+            # Prometheus reads the server once a second.
             time.sleep(1)
             left -= {entry for entry in left if reachable(watched) and watched.values(entry[1])}
         assert not left, watched.get("targets")
